@@ -6,7 +6,7 @@ Must not read nodes: it reads the model, and gets places from the origins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import combinations, islice, pairwise
 
 from composeplat.compose.check_extensions import check_extensions
@@ -15,6 +15,7 @@ from composeplat.compose.check_modes import check_mode, why_never_complete
 from composeplat.compose.check_networks import check_networks
 from composeplat.compose.check_providers import check_providers
 from composeplat.compose.check_watch import check_watch
+from composeplat.compose.cycles import find_cycles
 from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import PathKey, Report, join_some
@@ -185,24 +186,9 @@ def _near(services: Mapping[str, object]) -> str:
 
 def _check_cycles(checker: Checker) -> None:
     """Report each cycle once, at the dependency that closes it."""
-    needed: dict[str, dict[str, PathKey]] = {}
-    ended: set[str] = set()
-    for start in checker.project.services:
-        trail: list[str] = []
-        pending: list[Iterator[str]] = []
-        following: str | None = start if start not in needed else None
-        while following is not None or pending:
-            if following is None:
-                ended.add(trail.pop())
-                pending.pop()
-            elif following not in needed:
-                needed[following] = _paths_to_pods(checker, following)
-                trail.append(following)
-                pending.append(iter(needed[following]))
-            elif following not in ended:
-                cycle = [*trail[trail.index(following) :], following]
-                _report_cycle(checker, [needed[pod][other] for pod, other in pairwise(cycle)])
-            following = next(pending[-1], None) if pending else None
+    needed = {name: _paths_to_pods(checker, name) for name in checker.project.services}
+    for cycle in find_cycles(needed):
+        _report_cycle(checker, [needed[pod][other] for pod, other in pairwise(cycle)])
 
 
 def _paths_to_pods(checker: Checker, pod: str) -> dict[str, PathKey]:

@@ -30,9 +30,9 @@ def disk_use(layout: Layout) -> dict[str, int]:
     """Return how many bytes each purpose takes; nothing while there is no cluster."""
     if not layout.folder.is_dir():
         return {}
-    found = {purpose: sum(_folder_size(layout.folder / name) for name in names) for purpose, names in _PURPOSES.items()}
+    found = {purpose: sum(folder_size(layout.folder / name) for name in names) for purpose, names in _PURPOSES.items()}
     known = {name for names in _PURPOSES.values() for name in names}
-    found[_REST] = sum(_folder_size(path) for path in layout.folder.iterdir() if path.name not in known)
+    found[_REST] = sum(folder_size(path) for path in layout.folder.iterdir() if path.name not in known)
     return found
 
 
@@ -42,7 +42,7 @@ def free_space(layout: Layout) -> int:
     return shutil.disk_usage(folder).free
 
 
-def _folder_size(path: Path) -> int:
+def folder_size(path: Path) -> int:
     """Count what a folder has on disk: a file with several names once, and nothing of another file system."""
     try:
         start = path.lstat()

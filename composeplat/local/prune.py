@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from composeplat.cluster.api import Api, object_path
 from composeplat.cluster.leftovers import abandoned_claims, environment_of, used_images
@@ -17,6 +16,7 @@ from composeplat.diagnostics import MissingPiece, format_count
 from composeplat.local.base_images import FILL_NAME
 from composeplat.local.builder_cache import BuilderCache
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.disk_use import folder_size
 from composeplat.local.image_cache import ImageCache
 from composeplat.local.layout import PAUSE_IMAGE
 from composeplat.local.node_images import NodeImages
@@ -105,12 +105,7 @@ def _volume(cluster: LocalCluster, claim: Object) -> Leftover:
             api.delete(object_path({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim}))
 
     name = f"{claim['metadata']['name']} of {environment} in namespace {namespace}"
-    return Leftover("volume", name, _size_of(folder), delete)
-
-
-def _size_of(folder: Path) -> int:
-    """How many bytes the files of a folder have on disk."""
-    return sum(path.lstat().st_blocks for path in folder.rglob("*")) * 512
+    return Leftover("volume", name, folder_size(folder), delete)
 
 
 def delete_leftovers(cluster: LocalCluster, scope: Scope, listed: list[Leftover]) -> int:
