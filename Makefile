@@ -51,7 +51,7 @@ test: check setup extras $(SITE_STAMP) ## check, then run every test, the local 
 	@echo "test: pytest"
 	@$(BIN)/pytest -n 2 -m "not cluster"
 	@echo "test: pytest, on the local cluster"
-	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "cluster and not real" --durations 10
+	@$(BIN)/python -m tests.run_on_cluster
 
 real: setup extras ## deploy projects with real programs, from the first deploy to their data after a destroy
 	@echo "real: pytest"

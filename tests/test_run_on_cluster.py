@@ -1,0 +1,41 @@
+"""Which files of tests get a second try."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.run_on_cluster import files_to_repeat, read_failed
+
+
+@pytest.mark.parametrize(
+    ("failed", "files"),
+    [
+        ([], []),
+        (["tests/a.py::test_one[x::y]", "tests/a.py::test_two"], ["tests/a.py"]),
+        (["tests/b.py::test_one", "tests/a.py::test_one"], ["tests/a.py", "tests/b.py"]),
+        (["tests/a.py::test_one", "tests/b.py::test_one", "tests/c.py::test_one"], []),
+        (["tests/a.py"], ["tests/a.py"]),
+    ],
+)
+def test_files_to_repeat(failed: list[str], files: list[str]) -> None:
+    """At most two files, each whole and once."""
+    assert files_to_repeat(failed) == files
+
+
+def test_what_pytest_noted(pytester_folder: Path) -> None:
+    """The failed tests are those that pytest itself notes in its cache."""
+    assert read_failed(pytester_folder / "cache") == ["test_it.py::test_wrong"]
+    assert read_failed(pytester_folder) == []
+
+
+@pytest.fixture
+def pytester_folder(tmp_path: Path) -> Path:
+    """A folder in which pytest ran a test that passes and one that fails."""
+    (tmp_path / "test_it.py").write_text("def test_right(): pass\ndef test_wrong(): assert 0\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={tmp_path / 'cache'}", "test_it.py"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+    return tmp_path
