@@ -36,6 +36,7 @@ from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import secure_folder
 from composeplat.local.states import Status, read_states
 from composeplat.local.supervisor import is_listening
+from composeplat.local.upgrade import check_upgrade, note_version
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline, poll
 from composeplat.system.locks import hold_lock
@@ -69,6 +70,7 @@ _SUPERVISORS: list[subprocess.Popen[bytes]] = []
 
 class LocalCluster:
     title = "the local cluster"
+    kube = KUBE
 
     def __init__(self, layout: Layout, environment: Mapping[str, str]) -> None:
         self.layout = layout
@@ -127,6 +129,7 @@ class LocalCluster:
                 self._wait_until_ready()
                 self.layout.ready_mark.touch()
                 return False
+            check_upgrade(self.layout, self.kube.version)
             programs = self._programs()
             self._clean()
             self._check_ports_are_free()
@@ -149,10 +152,11 @@ class LocalCluster:
 
     def _programs(self) -> Programs:
         need_packages(self.environment)
-        found = Toolchain(self.environment).need_all((*CLUSTER_TOOLS, BUILDKITD))
+        tools = {tool.name: tool for tool in (*CLUSTER_TOOLS, BUILDKITD, self.kube)}
+        found = Toolchain(self.environment).need_all(tools.values())
         search = search_path(self.environment)
         return Programs(
-            kube=str(found[KUBE.name].path),
+            kube=str(found[self.kube.name].path),
             coredns=str(found[COREDNS.name].path),
             registry=str(found[REGISTRY.name].path),
             frontdoor=str(found[FRONTDOOR.name].path),
@@ -204,6 +208,7 @@ class LocalCluster:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_private(path, text)
         self._prepare_node()
+        note_version(self.layout, self.kube.version)
         write_private(self.layout.ports_file, json.dumps(asdict(self.layout.host_ports)))
         for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
             folder.mkdir(parents=True, exist_ok=True)

@@ -125,6 +125,11 @@ class Layout:
         return self.folder / "mirror"
 
     @property
+    def kubernetes_mark(self) -> Path:
+        """The file with the version of Kubernetes that the cluster was last started with."""
+        return self.folder / "kubernetes-version"
+
+    @property
     def build_run(self) -> Path:
         """What the builder may reach, which is not root: beside the other sockets, not among them."""
         return self.run.with_name(f"{self.run.name}-build")

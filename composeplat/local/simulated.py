@@ -21,7 +21,7 @@ from composeplat.local.layout import SERVICE_RANGE, HostPorts, Layout
 from composeplat.local.parts import Part, Programs, kubeconfig
 from composeplat.system.deadline import Deadline
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import KUBE, KWOK
+from composeplat.toolchain.tools import KWOK
 
 _START_TIMEOUT_S = 120.0
 
@@ -39,11 +39,11 @@ class SimulatedCluster(LocalCluster):
             raise MissingPiece("the simulated cluster runs on Linux only", "use kind or k3d there")
 
     def _programs(self) -> Programs:
-        found = Toolchain(self.environment).need_all((KUBE, KWOK))
+        found = Toolchain(self.environment).need_all((self.kube, KWOK))
         self._kwok = str(found[KWOK.name].path)
         path = self.environment.get("PATH", "")
         return Programs(
-            kube=str(found[KUBE.name].path), coredns="", registry="", frontdoor="", buildkitd="", containerd="",
+            kube=str(found[self.kube.name].path), coredns="", registry="", frontdoor="", buildkitd="", containerd="",
             shim="", python=sys.executable, cni="", search_path=path,
         )  # fmt: skip
 
