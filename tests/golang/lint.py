@@ -26,6 +26,10 @@ STATICCHECK = Tool(
     module=ROOT / "tests" / "golang" / "staticcheck",
     package="honnef.co/go/tools/cmd/staticcheck",
 )
+# The agent runs on nodes with either processor, platform-link on all of them.
+OTHER_MACHINES = tuple(
+    (system, processor) for system in ("linux", "darwin", "windows") for processor in ("amd64", "arm64")
+)
 _FORMATTED = (*MODULES, KUBE.module, KUBERNETES_PROVIDER.module)
 _SOURCES = {".go", ".mod", ".sum"}
 
@@ -59,7 +63,9 @@ def _findings(module: Path) -> Iterator[str]:
         yield from _failures(go(module, "vet", "./..."))
         yield from _failures(run_with_go(module, str(_staticcheck()), "-checks", "all", "./..."))
     if module == LINK.module:
-        yield from _failures(go(module, "vet", "./...", GOOS="darwin"))
+        yield from _failures(go(module, "vet", "-tags", "portable", "./..."))
+        for system, processor in OTHER_MACHINES:
+            yield from _failures(go(module, "vet", "./...", GOOS=system, GOARCH=processor))
 
 
 def _staticcheck() -> Path:

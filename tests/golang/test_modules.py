@@ -15,6 +15,7 @@ import pytest
 from composeplat.dev.helper import NOTICES
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK, MIRROR
+from tests.golang.lint import OTHER_MACHINES
 from tests.golang.modules import go
 from tests.golang.notices import make_notices
 
@@ -23,6 +24,28 @@ from tests.golang.notices import make_notices
 def test_the_link() -> None:
     """Syncing, sessions, forwards and the lies of a container: the module's own tests pass."""
     done = go(LINK.module, "test", "./...")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("system", "processor"), OTHER_MACHINES)
+def test_the_link_is_built_for_other_machines(tmp_path: Path, system: str, processor: str) -> None:
+    """The program of a person's machine is built for macOS and Windows, the agent for both processors of nodes."""
+    for package in ("platform-link", "agent") if system == "linux" else ("platform-link",):
+        output = str(tmp_path / package)
+        done = go(LINK.module, "build", "-o", output, f"./{package}", GOOS=system, GOARCH=processor)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert Path(output).stat().st_size > 1_000_000
+
+
+@pytest.mark.timeout(300)
+def test_the_link_without_what_only_linux_has() -> None:
+    """Folders, links in them and their watching by what macOS and Windows have: Go's roots, and fsnotify."""
+    safety = "Agent|Link|Outside|Ignored|LostRoot"
+    packages = [f"./internal/{name}" for name in ("beneath", "single", "tree")]
+    done = go(LINK.module, "test", "-tags", "portable", *packages)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = go(LINK.module, "test", "-tags", "portable", "-run", safety, "./internal/machine")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,3 +1,5 @@
+//go:build !windows
+
 // Command platform-agent is the container's end of a link.
 //
 //	platform-agent install DIR [SUBDIR...]             put itself into DIR, and make folders that any user may write to

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 
 	"composeplat/link/internal/machine"
 )
@@ -39,7 +38,7 @@ func main() {
 		usage()
 	}
 	// The credential helpers that Kubernetes clients run must not hold the parent's pipe open.
-	syscall.CloseOnExec(number)
+	closeOnExec(number)
 	out := os.NewFile(uintptr(number), "events")
 	if out == nil {
 		usage()

@@ -1,43 +1,30 @@
-// Package beneath opens files below a folder, and nothing outside it. It owns resolving paths from the folder's descriptor, a
+// Package beneath opens files below a folder, and nothing outside it. It owns resolving paths from the open folder, a
 // component at a time, and refuses symbolic links in them.
 //
 // It must not know what is synced. It is apart so that no other package opens a path that the other end can influence.
+// On Linux it uses the kernel's own resolution; on other systems Go's, which the tag "portable" selects for tests.
 package beneath
 
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
-	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 )
 
 // maxLinks is how many links StaysInside follows before a chain of them counts as leading out.
 const maxLinks = 40
 
-// withoutOpenat2 is set if the kernel has no openat2, or the container's seccomp profile denies it.
-var withoutOpenat2 atomic.Bool
-
-// A Folder is an open folder: one that takes its place later is another folder.
-type Folder struct {
-	descriptor int
-	path       string
+// A Status is what a folder knows of an entry; of a symbolic link itself.
+type Status struct {
+	Mode fs.FileMode
+	Size int64
+	// Changed is the time of the last change of the contents, in nanoseconds.
+	Changed int64
+	// Number differs between a file and another one that takes its place; it is 0 if the system has none.
+	Number uint64
 }
-
-// Open opens a folder by a trusted path, whose symbolic links are followed.
-func Open(path string) (*Folder, error) {
-	descriptor, err := unix.Open(path, folderFlags, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	return &Folder{descriptor: descriptor, path: path}, nil
-}
-
-func (f *Folder) Close() error { return unix.Close(f.descriptor) }
 
 // splitPath splits a path below a folder. Nothing but names is allowed in it; the folder's own path is empty.
 func splitPath(name string) ([]string, error) {
@@ -46,119 +33,15 @@ func splitPath(name string) ([]string, error) {
 	}
 	names := strings.Split(name, "/")
 	for _, part := range names {
-		if part == "" || part == "." || part == ".." || strings.ContainsRune(part, 0) {
+		if part == "" || part == "." || part == ".." || strings.ContainsAny(part, separators) {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 		}
 	}
 	return names, nil
 }
 
-// open opens a path without following symbolic links, and returns the descriptor.
-func (f *Folder) open(name string, flags int, mode uint32) (int, error) {
-	names, err := splitPath(name)
-	if err != nil {
-		return -1, err
-	}
-	flags |= unix.O_NOFOLLOW | unix.O_CLOEXEC
-	descriptor, err := openBeneath(f.descriptor, names, flags, mode)
-	if err != nil {
-		return -1, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	return descriptor, nil
-}
-
-// openComponents opens a path one component at a time, as openBeneath does without openat2.
-func openComponents(folder int, names []string, flags int, mode uint32) (int, error) {
-	if len(names) == 0 {
-		names = []string{"."}
-	}
-	held := folder
-	for number, name := range names {
-		wanted, permissions := folderFlags|unix.O_NOFOLLOW, uint32(0)
-		if number == len(names)-1 {
-			wanted, permissions = flags, mode
-		}
-		next, err := retry(func() (int, error) { return unix.Openat(held, name, wanted, permissions) })
-		if held != folder {
-			unix.Close(held)
-		}
-		if err != nil {
-			return -1, err
-		}
-		held = next
-	}
-	return held, nil
-}
-
-func retry(open func() (int, error)) (int, error) {
-	for {
-		descriptor, err := open()
-		if err != unix.EINTR && err != unix.EAGAIN {
-			return descriptor, err
-		}
-	}
-}
-
-// Folder opens a folder below this one.
-func (f *Folder) Folder(name string) (*Folder, error) {
-	descriptor, err := f.open(name, folderFlags, 0)
-	if err != nil {
-		return nil, err
-	}
-	return &Folder{descriptor: descriptor, path: filepath.Join(f.path, name)}, nil
-}
-
-// OpenFile opens a file below this folder. It does not block on a pipe.
-func (f *Folder) OpenFile(name string, flags int, mode fs.FileMode) (*os.File, error) {
-	descriptor, err := f.open(name, flags|unix.O_NONBLOCK, uint32(mode.Perm()))
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(descriptor), filepath.Join(f.path, name)), nil
-}
-
-// Stat returns the status of an entry, of a symbolic link itself.
-func (f *Folder) Stat(name string) (status unix.Stat_t, err error) {
-	names, err := splitPath(name)
-	if err != nil {
-		return status, err
-	}
-	if len(names) == 0 {
-		return status, unix.Fstat(f.descriptor, &status)
-	}
-	err = f.inParent(name, func(parent int, last string) error {
-		return unix.Fstatat(parent, last, &status, unix.AT_SYMLINK_NOFOLLOW)
-	})
-	return status, err
-}
-
-// inParent calls do with the descriptor of a path's parent folder and the last name of the path.
-func (f *Folder) inParent(name string, do func(parent int, last string) error) error {
-	names, err := splitPath(name)
-	if err != nil {
-		return err
-	}
-	if len(names) == 0 {
-		return &fs.PathError{Op: "open", Path: f.path, Err: fs.ErrInvalid}
-	}
-	parent, last := strings.Join(names[:len(names)-1], "/"), names[len(names)-1]
-	descriptor := f.descriptor
-	if parent != "" {
-		if descriptor, err = f.open(parent, folderFlags, 0); err != nil {
-			return err
-		}
-		defer unix.Close(descriptor)
-	}
-	if err := do(descriptor, last); err != nil {
-		return &fs.PathError{Op: "use", Path: name, Err: err}
-	}
-	return nil
-}
-
-// MakeFolder creates a folder.
-func (f *Folder) MakeFolder(name string, mode fs.FileMode) error {
-	return f.inParent(name, func(parent int, last string) error { return unix.Mkdirat(parent, last, uint32(mode.Perm())) })
-}
+// separators are the characters that no name may contain. On Windows, ':' separates a file from its other streams.
+var separators = map[bool]string{false: "\x00", true: "\x00\\:"}[runtime.GOOS == "windows"]
 
 // MakeFolders creates a folder and its parents, unless they exist.
 func (f *Folder) MakeFolders(name string, mode fs.FileMode) error {
@@ -173,49 +56,6 @@ func (f *Folder) MakeFolders(name string, mode fs.FileMode) error {
 		}
 	}
 	return nil
-}
-
-// Rename moves an entry below this folder, and replaces what is there.
-func (f *Folder) Rename(from, to string) error {
-	return f.inParent(from, func(source int, first string) error {
-		return f.inParent(to, func(target int, last string) error { return unix.Renameat(source, first, target, last) })
-	})
-}
-
-// Remove removes a file or a link.
-func (f *Folder) Remove(name string) error {
-	return f.inParent(name, func(parent int, last string) error { return unix.Unlinkat(parent, last, 0) })
-}
-
-// ReadLink returns the target of a symbolic link.
-func (f *Folder) ReadLink(name string) (target string, err error) {
-	buffer := make([]byte, unix.PathMax)
-	err = f.inParent(name, func(parent int, last string) error {
-		length, err := unix.Readlinkat(parent, last, buffer)
-		if err == nil {
-			target = string(buffer[:length])
-		}
-		return err
-	})
-	return target, err
-}
-
-// Entries lists the folder.
-func (f *Folder) Entries() ([]os.DirEntry, error) {
-	descriptor, err := openComponents(f.descriptor, nil, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	list := os.NewFile(uintptr(descriptor), f.Path())
-	defer list.Close()
-	return list.ReadDir(-1)
-}
-
-// IsSame reports whether both are the same folder.
-func (f *Folder) IsSame(other *Folder) bool {
-	var ours, theirs unix.Stat_t
-	return unix.Fstat(f.descriptor, &ours) == nil && unix.Fstat(other.descriptor, &theirs) == nil &&
-		ours.Dev == theirs.Dev && ours.Ino == theirs.Ino
 }
 
 // IsThere reports whether the folder's path still leads to it.
@@ -255,25 +95,10 @@ func (f *Folder) StaysInside(folder, target string) bool {
 			at = append(at[:len(at):len(at)], name)
 			continue
 		}
-		if links++; links > maxLinks || strings.HasPrefix(inner, "/") {
+		if links++; links > maxLinks || strings.HasPrefix(inner, "/") || filepath.VolumeName(inner) != "" {
 			return false
 		}
 		rest = append(strings.Split(inner, "/"), rest...)
 	}
 	return true
 }
-
-// checkHasMode refuses anything but files and folders: nothing else gets permissions.
-func checkHasMode(descriptor int) error {
-	var status unix.Stat_t
-	if err := unix.Fstat(descriptor, &status); err != nil {
-		return err
-	}
-	if kind := status.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
-		return unix.EINVAL
-	}
-	return nil
-}
-
-// descriptorPath is a path to the very file of a descriptor.
-func descriptorPath(descriptor int) string { return "/proc/self/fd/" + strconv.Itoa(descriptor) }

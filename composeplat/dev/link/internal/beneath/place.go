@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // A Place is a path below an open anchor folder. It is resolved again for each use, without symbolic links: a folder that
@@ -24,11 +22,11 @@ func Find(path, within string) (Place, error) {
 	rest := ""
 	if within != "" {
 		below, err := filepath.Rel(within, path)
-		if err != nil || below == ".." || strings.HasPrefix(below, "../") {
+		if err != nil || !filepath.IsLocal(below) {
 			return Place{}, fmt.Errorf("%s is not in %s", path, within)
 		}
 		if below != "." {
-			rest = below
+			rest = filepath.ToSlash(below)
 		}
 		path = within
 	}
@@ -46,8 +44,8 @@ func Find(path, within string) (Place, error) {
 
 // findMissing returns the place of a path that does not exist, below the nearest folder that does.
 func findMissing(path, rest string) (Place, error) {
-	folder, last := filepath.Split(strings.TrimRight(path, "/"))
-	above, err := Find(strings.TrimRight(folder, "/")+"/", "")
+	folder, last := filepath.Split(filepath.Clean(path))
+	above, err := Find(folder, "")
 	if err != nil {
 		return Place{}, err
 	}
@@ -113,7 +111,7 @@ var ErrLink = errors.New("a symbolic link or a file is in place of a folder: lin
 
 // simplifyLinkError replaces the kernel's several errors for symbolic links by ErrLink.
 func simplifyLinkError(err error) error {
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+	if isLink(err) {
 		return ErrLink
 	}
 	return err

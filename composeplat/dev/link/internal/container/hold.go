@@ -1,3 +1,5 @@
+//go:build !windows
+
 // Package container is the agent in a development container. It owns the container's process 1, preparing its volume, and
 // serving the linked machine: folders, files, ports and the session.
 //

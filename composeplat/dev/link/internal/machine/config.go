@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 
 	"composeplat/link/internal/tree"
@@ -77,7 +78,7 @@ func (c *Config) check() error {
 		return errors.New("agent, socket and selector are needed")
 	}
 	for _, folder := range c.Folders {
-		if !filepath.IsAbs(folder.Local) || !filepath.IsAbs(folder.Remote) {
+		if !filepath.IsAbs(folder.Local) || !path.IsAbs(folder.Remote) {
 			return fmt.Errorf("%s and %s must be absolute paths", folder.Local, folder.Remote)
 		}
 		if _, err := tree.NewIgnorer(folder.Ignores); err != nil {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
@@ -73,12 +71,15 @@ func Exec(path string) (int, error) {
 }
 
 // sizes are the terminal's sizes: the present one, then each change.
-type sizes struct{ changed chan os.Signal }
+type sizes struct {
+	changed chan os.Signal
+	stop    func()
+}
 
 func newSizes() *sizes {
 	s := &sizes{changed: make(chan os.Signal, 1)}
-	s.changed <- syscall.SIGWINCH
-	signal.Notify(s.changed, syscall.SIGWINCH)
+	s.changed <- os.Interrupt // the present size
+	s.stop = notifyResize(s.changed)
 	return s
 }
 
@@ -91,6 +92,6 @@ func (s *sizes) Next() *remotecommand.TerminalSize {
 }
 
 func (s *sizes) close() {
-	signal.Stop(s.changed)
+	s.stop()
 	close(s.changed)
 }

@@ -64,9 +64,7 @@ func up(config *Config, events *Events) (int, error) {
 
 // watchParent ends the session when the parent process is gone: nothing else would, and the session has the terminal.
 func (c *client) watchParent(parent int) {
-	for os.Getppid() == parent {
-		time.Sleep(10 * shortDelay)
-	}
+	waitForParent(parent)
 	// The first signal is for the program in the container; the second ends the link, whatever the program does.
 	c.signals <- syscall.SIGHUP
 	time.Sleep(40 * shortDelay)

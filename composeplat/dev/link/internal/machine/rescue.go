@@ -2,6 +2,7 @@ package machine
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -74,7 +75,7 @@ func saveAll(from tree.Side, folder *beneath.Folder, all []conflictCopy) (saved 
 
 func saveLink(folder *beneath.Folder, link conflictCopy) error {
 	name := link.to + ".link"
-	if err := folder.MakeFolders(strings.TrimPrefix(filepath.Dir("/"+name), "/"), 0o700); err != nil {
+	if err := folder.MakeFolders(strings.TrimPrefix(path.Dir("/"+name), "/"), 0o700); err != nil {
 		return err
 	}
 	file, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
 	"golang.org/x/term"
 
@@ -204,8 +202,7 @@ func (s *session) sendInput(frames *wire.Frames) {
 
 func (s *session) followSize(ctx context.Context, frames *wire.Frames) {
 	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGWINCH)
-	defer signal.Stop(changed)
+	defer notifyResize(changed)()
 	for {
 		select {
 		case <-ctx.Done():

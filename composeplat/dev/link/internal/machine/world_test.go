@@ -1,3 +1,5 @@
+//go:build !windows
+
 package machine
 
 import (
@@ -34,8 +36,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-const eventTimeout = 20 * time.Second
 
 // A world is a machine and a container in two folders, and what happens between them.
 type world struct {
@@ -253,32 +253,4 @@ func (w *world) goes(path string) {
 		_, err := os.Lstat(path)
 		return os.IsNotExist(err)
 	})
-}
-
-func read(path string) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "?" + err.Error()
-	}
-	return string(content)
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(content), 0o644))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal[T comparable](t *testing.T, expected, actual T) {
-	t.Helper()
-	if expected != actual {
-		t.Fatalf("expected %v, and not %v", expected, actual)
-	}
 }

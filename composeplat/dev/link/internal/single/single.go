@@ -16,8 +16,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"composeplat/link/internal/beneath"
 )
 
@@ -40,7 +38,7 @@ type State struct {
 type stamp struct {
 	size, changed int64
 	inode         uint64
-	mode          uint32
+	mode          fs.FileMode
 	missing       bool
 	problem       string
 }
@@ -54,12 +52,10 @@ func readStamp(place beneath.Place) stamp {
 	if err != nil {
 		return stamp{problem: err.Error()}
 	}
-	return stamp{
-		size: status.Size, changed: status.Mtim.Nano(), inode: uint64(status.Ino), mode: uint32(status.Mode),
-	}
+	return stamp{size: status.Size, changed: status.Changed, inode: status.Number, mode: status.Mode}
 }
 
-func stat(place beneath.Place) (status unix.Stat_t, err error) {
+func stat(place beneath.Place) (status beneath.Status, err error) {
 	folder, err := place.Folder()
 	if err != nil {
 		return status, err
@@ -93,9 +89,9 @@ func read(place beneath.Place, found stamp) State {
 		return State{}
 	case found.problem != "":
 		return State{Exists: true, Problem: found.problem}
-	case found.mode&unix.S_IFMT == unix.S_IFLNK:
+	case found.mode&fs.ModeSymlink != 0:
 		return State{Exists: true, Problem: "a symbolic link, which is not followed"}
-	case found.mode&unix.S_IFMT != unix.S_IFREG:
+	case !found.mode.IsRegular():
 		return State{Exists: true, Problem: "not a regular file"}
 	case found.size > MaxSize:
 		return State{Exists: true, Problem: fmt.Sprintf("larger than %d MiB", MaxSize>>20)}
@@ -104,7 +100,7 @@ func read(place beneath.Place, found stamp) State {
 	if err != nil {
 		return State{Exists: true, Problem: err.Error()}
 	}
-	return State{Exists: true, Digest: Digest(content), Mode: found.mode & 0o777, Content: content}
+	return State{Exists: true, Digest: Digest(content), Mode: uint32(found.mode.Perm()), Content: content}
 }
 
 func readContent(place beneath.Place) ([]byte, error) {
@@ -165,7 +161,7 @@ func Write(place beneath.Place, content []byte, mode uint32) error {
 	}
 	defer folder.Close()
 	permissions := fs.FileMode(mode & 0o777)
-	if status, err := folder.Stat(place.Name()); err == nil && status.Mode&unix.S_IFMT != unix.S_IFREG {
+	if status, err := folder.Stat(place.Name()); err == nil && !status.Mode.IsRegular() {
 		return errNotAFile
 	}
 	if err := replace(folder, place.Name(), content, permissions); err == nil {

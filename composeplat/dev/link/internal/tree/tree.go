@@ -26,7 +26,6 @@ import (
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core/ignore"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core/ignore/docker"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -262,8 +261,8 @@ func (t *Tree) modes() map[string]uint32 {
 	}
 	Walk("", t.snapshot.Content, func(name string, entry *core.Entry) {
 		if name != "" && entry.Kind == core.EntryKind_Directory {
-			if status, err := t.root.Stat(name); err == nil && status.Mode&unix.S_IFMT == unix.S_IFDIR {
-				modes[name] = uint32(status.Mode) & 0o777
+			if status, err := t.root.Stat(name); err == nil && status.Mode.IsDir() {
+				modes[name] = uint32(status.Mode.Perm())
 			}
 		}
 	})

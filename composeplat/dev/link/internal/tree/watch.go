@@ -30,7 +30,7 @@ type Watch struct {
 	touched map[string]bool
 	all     bool
 	problem string
-	inotify
+	notifier
 }
 
 // NewWatch starts watching. If that fails, it signals every second that anything may have changed.
@@ -68,6 +68,38 @@ func (w *Watch) Close() error {
 		w.end()
 	})
 	return nil
+}
+
+// add watches a folder and those in it. The scan that follows finds what was created before the watch.
+func (w *Watch) add(folder string) {
+	opened, err := w.open(folder)
+	if err != nil {
+		return
+	}
+	defer opened.Close()
+	if !w.observe(folder, opened.Path()) {
+		return
+	}
+	w.touch(folder)
+	entries, err := opened.Entries()
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
+			w.add(name)
+		}
+	}
+}
+
+// open opens a folder below the root without following a link on the way.
+func (w *Watch) open(folder string) (*beneath.Folder, error) {
+	root, err := w.place.Open()
+	if err != nil || folder == "" {
+		return root, err
+	}
+	defer root.Close()
+	return root.Folder(folder)
 }
 
 // touch records a folder. The lock must be held.

@@ -1,3 +1,5 @@
+//go:build !portable
+
 package tree
 
 import (
@@ -7,16 +9,14 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"composeplat/link/internal/beneath"
 )
 
 const inotifyMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB |
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF |
 	unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW | unix.IN_EXCL_UNLINK
 
-// inotify uses the kernel's interface directly: general libraries lose track of folders that are moved.
-type inotify struct {
+// A notifier is the kernel's inotify, used directly: general libraries lose track of folders that are moved.
+type notifier struct {
 	descriptor int
 	events     *os.File
 	folders    map[int32]string
@@ -53,43 +53,19 @@ func (w *Watch) isBlind() bool {
 	return true
 }
 
-// add watches a folder and those in it. The scan that follows finds what was created before the watch.
-func (w *Watch) add(folder string) {
-	opened, err := w.open(folder)
-	if err != nil {
-		return
-	}
-	defer opened.Close()
-	watch, err := unix.InotifyAddWatch(w.descriptor, opened.Path(), inotifyMask)
+// observe watches a folder alone, by a path to it.
+func (w *Watch) observe(folder, path string) bool {
+	watch, err := unix.InotifyAddWatch(w.descriptor, path, inotifyMask)
 	if err != nil {
 		if errors.Is(err, unix.ENOSPC) && w.problem == "" {
 			w.problem = "too many folders to watch, scanning every second instead: raise fs.inotify.max_user_watches"
 			w.wake()
 		}
-		return
+		return false
 	}
 	w.folders[int32(watch)] = folder
 	w.watches[folder] = int32(watch)
-	w.touch(folder)
-	entries, err := opened.Entries()
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
-			w.add(name)
-		}
-	}
-}
-
-// open opens a folder below the root without following a link on the way.
-func (w *Watch) open(folder string) (*beneath.Folder, error) {
-	root, err := w.place.Open()
-	if err != nil || folder == "" {
-		return root, err
-	}
-	defer root.Close()
-	return root.Folder(folder)
+	return true
 }
 
 // drop removes the watches of a folder that was moved or deleted, and of those in it.

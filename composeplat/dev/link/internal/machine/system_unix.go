@@ -1,0 +1,23 @@
+//go:build !windows
+
+package machine
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// notifyResize sends something whenever the terminal's size has changed, until stop returns.
+func notifyResize(changed chan<- os.Signal) (stop func()) {
+	signal.Notify(changed, syscall.SIGWINCH)
+	return func() { signal.Stop(changed) }
+}
+
+// waitForParent returns when the parent process has ended.
+func waitForParent(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(10 * shortDelay)
+	}
+}
