@@ -1,12 +1,14 @@
 """The cgroup that holds the cluster's pods: made before the kubelet starts, removed after all has ended.
 
-Both layouts are known: one tree for all controllers, and one tree for each.
+Both layouts are known: one tree for all controllers (cgroup version 2), and one tree for each (version 1).
+A machine whose init mounts neither, such as Debian's sysvinit, gets version 2.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 from functools import partial
 from pathlib import Path
 
@@ -17,10 +19,13 @@ ROOT = Path("/sys/fs/cgroup")
 _REMOVE_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.05
 _CONTROLLERS = "+cpuset +cpu +io +memory +hugetlb +pids"
+_REQUIRED_CONTROLLERS = ("cpu", "memory", "pids")
 
 
-def make_cgroups(name: str, root: Path = ROOT) -> None:
+def make_cgroups(name: str, root: Path = ROOT, search_path: str = os.defpath) -> None:
     try:
+        if not any(root.iterdir()):
+            _mount_unified(root, search_path)
         if (root / "cgroup.controllers").exists():
             _make_unified(root, name)
         else:
@@ -30,10 +35,26 @@ def make_cgroups(name: str, root: Path = ROOT) -> None:
         raise MissingPiece(f"can't make a cgroup for the local cluster below {root}: {reason}") from error
 
 
+def _mount_unified(root: Path, search_path: str) -> None:
+    command = ["mount", "-t", "cgroup2", "cgroup2", str(root)]
+    done = subprocess.run(
+        command, env={"PATH": search_path}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise MissingPiece(f"no cgroups are mounted at {root}, and mounting them failed: {done.stderr.strip()}")
+
+
 def _make_unified(root: Path, name: str) -> None:
+    available = (root / "cgroup.controllers").read_text(encoding="utf-8").split()
+    missing = [controller for controller in _REQUIRED_CONTROLLERS if controller not in available]
+    if missing:
+        raise MissingPiece(
+            f"the local cluster needs cgroup controllers that are missing in {root}: {', '.join(missing)}",
+            "enable them on the kernel's command line, for example with cgroup_enable=memory; "
+            "in a container, give it the cgroups of its host",
+        )
     folder = root / name
     folder.mkdir(exist_ok=True)
-    available = (root / "cgroup.controllers").read_text(encoding="utf-8").split()
     for controller in _CONTROLLERS.split():
         if controller[1:] in available:
             for place in (root, folder):

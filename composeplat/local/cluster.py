@@ -29,6 +29,7 @@ from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.containerd import note_other_version
 from composeplat.local.images import File, Image, push
+from composeplat.local.kernel import load_modules
 from composeplat.local.layout import NODE, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.networks import find_slirp4netns, network_commands
 from composeplat.local.packages import cni_folder, need_packages, search_path
@@ -155,6 +156,7 @@ class LocalCluster:
         tools = {tool.name: tool for tool in (*CLUSTER_TOOLS, BUILDKITD, self.kube)}
         found = Toolchain(self.environment).need_all(tools.values())
         search = search_path(self.environment)
+        load_modules(search)
         return Programs(
             kube=str(found[self.kube.name].path),
             coredns=str(found[COREDNS.name].path),
@@ -223,7 +225,7 @@ class LocalCluster:
         return make_files(self.layout, programs, token)
 
     def _launch(self, programs: Programs) -> None:
-        make_cgroups(self.layout.cgroup)
+        make_cgroups(self.layout.cgroup, search_path=programs.search_path)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         try:
             args = [

@@ -22,12 +22,14 @@ PROGRAMS = {
     "ip": "iproute2",
     "mount": "mount",
     "openssl": "openssl",
-    "gcc": "gcc",
     "busybox": "busybox-static",
 }
 #: What the cluster runs without, though not as well: steps of builds have no network without it.
 SLIRP4NETNS = "slirp4netns"
-OPTIONAL_PROGRAMS = {SLIRP4NETNS: "slirp4netns"}
+#: A compiler is only needed to build Pulumi and its providers.
+OPTIONAL_PROGRAMS = {SLIRP4NETNS: "slirp4netns", "gcc": "gcc"}
+#: Without recommended packages, gcc comes without the headers of C's library.
+_C_HEADER, _C_HEADERS_PACKAGE = "/usr/include/stdlib.h", "libc6-dev"
 CNI_PACKAGE = "containernetworking-plugins"
 _CNI_FOLDERS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -48,7 +50,8 @@ def missing_packages(environment: Mapping[str, str]) -> set[str]:
 
 
 def missing_optional_packages(environment: Mapping[str, str]) -> set[str]:
-    return _packages_of_missing(OPTIONAL_PROGRAMS, environment)
+    missing = _packages_of_missing(OPTIONAL_PROGRAMS, environment)
+    return missing if os.path.exists(_C_HEADER) else {*missing, _C_HEADERS_PACKAGE}
 
 
 def _packages_of_missing(programs: Mapping[str, str], environment: Mapping[str, str]) -> set[str]:

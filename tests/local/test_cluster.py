@@ -162,7 +162,8 @@ def traces_of(cluster: LocalCluster) -> list[str]:
     layout = cluster.layout
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(layout.folder) in line]
     devices = [name for name in os.listdir("/sys/class/net") if name in ("node", "pods") or name.startswith("veth")]
-    cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/{layout.cgroup}")]
+    trees = (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir())
+    cgroups = [str(tree / layout.cgroup) for tree in trees if (tree / layout.cgroup).exists()]
     run = [str(folder) for folder in (layout.run, layout.build_run) if folder.exists()]
     rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout
     firewall = [line for line in rules.splitlines() if "KUBE" in line or "CNI" in line]

@@ -19,9 +19,11 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.containerd import note_other_version
 from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
+from composeplat.local.kernel import load_modules
 from composeplat.local.layout import Layout, make_layout
 from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.networks import egress_problem, find_slirp4netns, network_commands
+from composeplat.local.packages import missing_optional_packages, missing_packages
 from composeplat.local.parts import Part, Programs, make_files, make_parts
 from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
@@ -421,6 +423,17 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert caught.value.hint.startswith("platform setup --cluster --install, or: apt-get install busybox-static")
 
 
+def test_the_compiler_comes_with_headers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where Pulumi may have to be built, gcc is installed with what it compiles against; a start needs neither."""
+    monkeypatch.setattr("composeplat.local.packages._SYSTEM_FOLDERS", "")
+    monkeypatch.setattr("composeplat.local.packages._C_HEADER", str(tmp_path / "stdlib.h"))
+
+    assert missing_optional_packages({"PATH": "/nowhere"}) == {"gcc", "libc6-dev", "slirp4netns"}
+    (tmp_path / "stdlib.h").touch()
+    assert missing_optional_packages({"PATH": "/nowhere"}) == {"gcc", "slirp4netns"}
+    assert "gcc" not in missing_packages({"PATH": "/nowhere"})
+
+
 # cgroups --------------------------------------------------------------------------------------------------------------
 
 
@@ -431,6 +444,69 @@ def test_cgroups_of_one_tree(tmp_path: Path) -> None:
     make_cgroups("pods", tmp_path)
 
     assert (tmp_path / "pods" / "cgroup.subtree_control").read_text() == "+pids"
+
+
+def test_a_machine_without_cgroups_gets_one_tree(tmp_path: Path) -> None:
+    """Where nothing is mounted for cgroups, version 2 is; if that fails, the message has the reason."""
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    mount = commands / "mount"
+    mount.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args; echo cpu memory pids > "$4/cgroup.controllers"\n')
+    mount.chmod(0o755)
+    make_cgroups("pods", root, f"{commands}:/bin:/usr/bin")
+
+    assert (tmp_path / "args").read_text() == f"-t cgroup2 cgroup2 {root}\n"
+    assert (root / "pods").is_dir()
+
+
+def test_cgroups_that_can_not_be_mounted(tmp_path: Path) -> None:
+    """A machine without cgroups, on which they can't be mounted, is named with the reason."""
+    mount = tmp_path / "mount"
+    mount.write_text("#!/bin/sh\necho 'mount: permission denied' >&2; exit 32\n")
+    mount.chmod(0o755)
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    with pytest.raises(MissingPiece) as caught:
+        make_cgroups("pods", root, str(tmp_path))
+
+    assert str(caught.value) == f"no cgroups are mounted at {root}, and mounting them failed: mount: permission denied"
+
+
+def test_missing_cgroup_controllers(tmp_path: Path) -> None:
+    """A kernel that was started without a controller is named with the fix, before anything is made."""
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io pids")
+    with pytest.raises(MissingPiece) as caught:
+        make_cgroups("pods", tmp_path)
+
+    assert str(caught.value) == (f"the local cluster needs cgroup controllers that are missing in {tmp_path}: memory")
+    assert caught.value.hint == (
+        "enable them on the kernel's command line, for example with cgroup_enable=memory; "
+        "in a container, give it the cgroups of its host"
+    )
+    assert not (tmp_path / "pods").exists()
+
+
+def test_modules_of_the_kernel_are_loaded(tmp_path: Path) -> None:
+    """Modules that are not built in are asked for, also where nothing loads them by itself."""
+    modprobe = tmp_path / "modprobe"
+    modprobe.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args\n')
+    modprobe.chmod(0o755)
+    load_modules(str(tmp_path), tmp_path / "args")
+
+    assert (tmp_path / "args").read_text() == "--quiet --all br_netfilter overlay tun\n"
+
+
+def test_kernel_without_the_filter_of_bridges(tmp_path: Path) -> None:
+    """Without the module that lets pods connect to services, the start says so."""
+    with pytest.raises(MissingPiece) as caught:
+        load_modules(str(tmp_path), tmp_path / "bridge-nf-call-iptables")
+
+    assert str(caught.value) == (
+        "the kernel's module br_netfilter is not loaded, without which pods can't connect to services"
+    )
+    assert caught.value.hint == "modprobe br_netfilter, in a container on its host"
 
 
 def test_cgroups_of_many_trees(tmp_path: Path) -> None:
