@@ -87,7 +87,8 @@ def test_parts_of_the_local_cluster() -> None:
     ended = PartProcess({"name": "etcd"}, starts=2, last_exit=1).state()
 
     parts = {"a": never, "b": ended}
-    more = {"ports": {"api": 16443}, "disk": {"folder": "", "used": {"volumes": 1}, "free": 0}}
+    disk = {"folder": "", "used": {"volumes": 1}, "free": 0, "images": 0, "limit": None, "nearly_full": True}
+    more = {"ports": {"api": 16443}, "disk": disk}
     checked({"schema": "platform/cluster/1", "running": True, "kubeconfig": "", "parts": parts, **more})
 
 

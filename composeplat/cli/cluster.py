@@ -76,6 +76,12 @@ ImageCache = Annotated[
     str,
     typer.Option("--image-cache", metavar="SIZE", help="Limit of the cache of images from other registries."),
 ]
+DiskLimit = Annotated[
+    str,
+    typer.Option(
+        "--disk-limit", metavar="SIZE", show_default=False, help="Limit of all images and caches, else the disk's size."
+    ),
+]
 IsSimulated = Annotated[bool, typer.Option("--simulated", help="The simulated cluster.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -99,6 +105,7 @@ def start(
     build_network: BuildNetworkOption = BuildNetwork.OWN,
     no_egress: NoEgress = False,
     image_cache: ImageCache = "10g",
+    disk_limit: DiskLimit = "",
     simulated: Simulated = 0,
     progress: opt.Progress = opt.ProgressMode.AUTO,
     debug: opt.Debug = False,
@@ -107,7 +114,8 @@ def start(
     from composeplat.local.cluster_kind import local_cluster
     from composeplat.progress import conclude
 
-    cache_size = _parse_cache_size(image_cache)
+    cache_size = _parse_size(image_cache, "--image-cache")
+    limit = _parse_size(disk_limit, "--disk-limit") if disk_limit else 0
     with working("cluster start", progress, debug=debug):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
         cluster = local_cluster(
@@ -117,19 +125,20 @@ def start(
             build_network=build_network.value,
             egress=not no_egress,
             image_cache=cache_size,
+            disk_limit=limit,
         )
         started = cluster.start()
         conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
         write_output(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
 
 
-def _parse_cache_size(text: str) -> int:
+def _parse_size(text: str, option: str) -> int:
     from composeplat.compose.values import BadValue, parse_size
 
     try:
         return parse_size(text)
     except BadValue as error:
-        raise typer.BadParameter(str(error), param_hint="--image-cache") from error
+        raise typer.BadParameter(str(error), param_hint=option) from error
 
 
 @app.command(

@@ -14,7 +14,7 @@ from composeplat.cli.console import table, write_json, write_message, write_outp
 from composeplat.diagnostics import Exit
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
-from composeplat.local.disk_use import disk_use, free_space
+from composeplat.local.disk_use import IMAGE_PURPOSES, Disk, disk_use, read_disk, read_limit
 
 #: What answers at each port of this machine, by the name of its option.
 _ADDRESSES = {
@@ -31,7 +31,8 @@ def run(*, simulated: bool, as_json: bool) -> None:
     found = cluster.status()
     with progress.step("measuring what the cluster takes on the disk", is_transient=True):
         used = disk_use(cluster.layout)
-    free = free_space(cluster.layout)
+    disk, limit = read_disk(cluster.layout), read_limit(cluster.layout)
+    images = sum(used.get(purpose, 0) for purpose in IMAGE_PURPOSES)
     if as_json:
         data = {
             "schema": "platform/cluster/1",
@@ -39,11 +40,19 @@ def run(*, simulated: bool, as_json: bool) -> None:
             "kubeconfig": str(cluster.layout.kubeconfig),
             "parts": found.parts or {},
             "ports": cluster.host_ports,
-            "disk": {"folder": str(cluster.layout.folder), "used": used, "free": free},
+            "disk": {
+                "folder": str(cluster.layout.folder),
+                "used": used,
+                "free": disk.free,
+                "images": images,
+                "limit": limit or None,
+                "nearly_full": disk.is_nearly_full,
+            },
         }
         write_json(data)
     else:
-        _show(cluster, found.parts or {}, used, free, is_running=found.running)
+        _show(cluster, found.parts or {}, is_running=found.running)
+        _show_disk(used, disk, images, limit)
     if not found.running or found.broken:
         raise typer.Exit(int(Exit.MISSING))
 
@@ -51,8 +60,6 @@ def run(*, simulated: bool, as_json: bool) -> None:
 def _show(
     cluster: LocalCluster,
     parts: Mapping[str, Mapping[str, Any]],
-    used: Mapping[str, int],
-    free: int,
     *,
     is_running: bool,
 ) -> None:
@@ -65,9 +72,18 @@ def _show(
         write_output(table([("SERVES", "AT"), *addresses]) + "\n")
     else:
         write_message(f"{cluster.title} is not running: platform cluster start\n")
-    if used:
-        sizes = [(purpose, show_bytes(size)) for purpose, size in used.items()]
-        write_output(table([("DISK", "SIZE"), *sizes, (_FREE, show_bytes(free))]))
+
+
+def _show_disk(used: Mapping[str, int], disk: Disk, images: int, limit: int) -> None:
+    if not used:
+        return
+    rows = [(purpose, show_bytes(size)) for purpose, size in used.items()]
+    if limit:
+        rows.append(("images and caches", f"{show_bytes(images)} of at most {show_bytes(limit)}"))
+    write_output(table([("DISK", "SIZE"), *rows, (_FREE, show_bytes(disk.free))]))
+    if disk.is_nearly_full:
+        write_message(f"the disk is nearly full: {show_bytes(disk.reserve)} should be free\n")
+        write_message("hint: delete files of your own, or volumes: platform cluster prune --all --volumes\n")
 
 
 def _state(part: Mapping[str, Any]) -> str:

@@ -62,6 +62,7 @@ def builder_files(layout: Layout, cni: str) -> dict[Path, str]:
         registry=layout.host_ports.registry,
         entitlements='"network.host"' if is_host else "",
         network='networkMode = "host"' if is_host else _STEPS.format(run=run),
+        limit=_LIMIT.format(limit=layout.disk_limit, kept=layout.disk_limit // 4) if layout.disk_limit else "",
         dns="" if is_host else f'[dns]\n  nameservers = ["{_RESOLVER}"]\n',
     )
     inside = f"nsenter --net={run / 'steps.net'} -- "
@@ -120,6 +121,13 @@ networkMode = "cni"
   cniConfigPath = "{run}/steps.conflist"
   cniBinaryPath = "{run}/cni\""""
 
+# Without a limit it keeps a fifth of the disk free, and at most 100 GB of layers.
+_LIMIT = """\
+  reservedSpace = "{kept}"
+  maxUsedSpace = "{limit}"
+  minFreeSpace = "20%"
+"""
+
 _BUILDKIT = """\
 root = "{run}/state"
 insecure-entitlements = [{entitlements}]
@@ -131,7 +139,7 @@ insecure-entitlements = [{entitlements}]
   enabled = true
   rootless = true
   snapshotter = "auto"
-  {network}
+{limit}  {network}
 [worker.containerd]
   enabled = false
 {dns}[registry."docker.io"]

@@ -21,7 +21,6 @@ from typing import Any
 from composeplat import progress
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.base_images import FILL_NAME, fill_image
 from composeplat.local.builder import builder_mounts, prepare_builder
@@ -32,6 +31,7 @@ from composeplat.local.images import File, Image, push
 from composeplat.local.kernel import load_modules
 from composeplat.local.layout import NODE, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.networks import find_slirp4netns, network_commands
+from composeplat.local.own_access import own_access
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import secure_folder
@@ -45,10 +45,12 @@ from composeplat.system.processes import ProcessId
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import (
     BUILDKITD,
+    BUILDX,
     CLUSTER_TOOLS,
     CONTAINERD,
     CONTAINERD_SHIM,
     COREDNS,
+    CTR,
     FRONTDOOR,
     KUBE,
     MIRROR,
@@ -95,14 +97,7 @@ class LocalCluster:
 
     @property
     def access(self) -> Access:
-        token = (self.layout.keys / "token").read_text(encoding="utf-8").strip()
-        authority = str(self.layout.keys / "ca.crt")
-        return Access(
-            host="127.0.0.1",
-            port=self.layout.host_ports.api,
-            credentials=static_credentials(Credential(token=token)),
-            authority=authority,
-        )
+        return own_access(self.layout.keys, self.layout.host_ports.api)
 
     def status(self) -> Status:
         supervisor = self._supervisor()
@@ -154,7 +149,8 @@ class LocalCluster:
     def _programs(self) -> Programs:
         need_packages(self.environment)
         tools = {tool.name: tool for tool in (*CLUSTER_TOOLS, BUILDKITD, self.kube)}
-        found = Toolchain(self.environment).need_all(tools.values())
+        toolchain = Toolchain(self.environment)
+        found, buildx = toolchain.need_all(tools.values()), toolchain.find(BUILDX)
         search = search_path(self.environment)
         load_modules(search)
         return Programs(
@@ -171,6 +167,8 @@ class LocalCluster:
             cni=cni_folder(),
             search_path=search,
             slirp4netns=find_slirp4netns(self.layout, search),
+            ctr=str(found[CTR.name].path),
+            buildx=str(buildx.path) if buildx else "",
         )
 
     def _check_ports_are_free(self) -> None:
@@ -215,6 +213,7 @@ class LocalCluster:
         for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.run.chmod(0o700)
+        write_private(self.layout.disk_limit_file, str(self.layout.disk_limit))
         write_private(self.layout.networks_file, json.dumps(self.layout.networks))
 
     def _prepare_node(self) -> None:

@@ -20,6 +20,7 @@ def local_cluster(
     build_network: str = "",
     egress: bool | None = None,
     image_cache: int = IMAGE_CACHE_BYTES,
+    disk_limit: int = 0,
 ) -> LocalCluster:
     """The local cluster, or the simulated one with a number of nodes.
 
@@ -32,6 +33,7 @@ def local_cluster(
         build_network=build_network or known.get("build_network", OWN_NETWORK),
         egress=known.get("egress", True) if egress is None else egress,
         image_cache=image_cache,
+        disk_limit=disk_limit,
     )
     cluster = SimulatedCluster(layout, environment, simulated) if simulated else LocalCluster(layout, environment)
     cluster.choose_ports(ports or {})

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.cluster.snapshot import Object
 from composeplat.local import policies
 from composeplat.local.layout import (
@@ -30,6 +29,7 @@ from composeplat.local.layout import (
     STORAGE_CLASS,
 )
 from composeplat.local.metrics import Registration, metrics_objects
+from composeplat.local.own_access import own_access
 from composeplat.local.policies import PolicyKeeper
 from composeplat.system.atomic import write_file
 
@@ -267,11 +267,9 @@ def register_metrics(access: Access, states: Path, authority: bytes) -> None:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    token = (folder / "keys" / "token").read_text().strip()
-    credentials = static_credentials(Credential(token=token))
-    authority = str(folder / "keys" / "ca.crt")
-    access = Access(host="127.0.0.1", port=int(sys.argv[2]), credentials=credentials, authority=authority)
-    metrics = (access, Path(sys.argv[3]), Path(authority).read_bytes())
+    access = own_access(folder / "keys", int(sys.argv[2]))
+    authority = folder / "keys" / "ca.crt"
+    metrics = (access, Path(sys.argv[3]), authority.read_bytes())
     threading.Thread(target=register_metrics, args=metrics, daemon=True).start()
     keeper = PolicyKeeper(Api(access))
     watch_all(access, policies.WATCHED, keeper.changed)
@@ -297,7 +295,8 @@ def reconcile_forever(controllers: Controllers, changed: threading.Event) -> Non
                 has_base_objects = True
             changed.clear()
             controllers.reconcile()
-        except ApiError as error:
+        except (ApiError, OSError) as error:
+            # An OSError is a full disk: the next try may find space.
             sys.stderr.write(f"{error}\n")
             changed.set()
             time.sleep(_RETRY_INTERVAL_S)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.local.layout import Layout
@@ -22,6 +23,14 @@ _PURPOSES = {
     "objects": ("etcd",),
     "logs": ("logs", "pod-logs"),
 }
+#: What can be pulled or built again.
+IMAGE_PURPOSES = (
+    "images in the registry",
+    "images on the node",
+    "images of other registries",
+    "layers of builds",
+)
+_MAX_RESERVE_BYTES = 5 * 1024**3
 _REST = "other files"
 _BLOCK_SIZE = 512
 
@@ -36,10 +45,40 @@ def disk_use(layout: Layout) -> dict[str, int]:
     return found
 
 
-def free_space(layout: Layout) -> int:
-    """Return how many bytes are free where the cluster's folder is, or will be."""
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The file system where the cluster's folder is, or will be."""
+
+    size: int
+    free: int
+
+    @property
+    def reserve(self) -> int:
+        """How many bytes should be free: more than the 1 % below which the kubelet ends pods."""
+        return max(self.size // 50, min(self.size // 20, _MAX_RESERVE_BYTES))
+
+    @property
+    def is_nearly_full(self) -> bool:
+        return self.free < self.reserve
+
+
+def read_disk(layout: Layout) -> Disk:
     folder = next(path for path in (layout.folder, *layout.folder.parents) if path.exists())
-    return shutil.disk_usage(folder).free
+    found = shutil.disk_usage(folder)
+    return Disk(found.total, found.free)
+
+
+def image_use(layout: Layout) -> int:
+    """Return how many bytes all images and caches take, which the limit is for."""
+    return sum(folder_size(layout.folder / folder) for purpose in IMAGE_PURPOSES for folder in _PURPOSES[purpose])
+
+
+def read_limit(layout: Layout) -> int:
+    """Return the limit of the running cluster for images and caches; 0 if there is none."""
+    try:
+        return int(layout.disk_limit_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
 
 
 def folder_size(path: Path) -> int:

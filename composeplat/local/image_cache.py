@@ -24,6 +24,10 @@ class CachedImage:
     """All that it has, also what other images have."""
     tag: Path | None = None
 
+    def last_use(self) -> float:
+        """When one of its files was used last: the mirror notes that in their times."""
+        return max(map(_time, self.files), default=0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class ImageCache:
@@ -93,3 +97,10 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

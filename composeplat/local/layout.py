@@ -75,6 +75,8 @@ class Layout:
     """Whether pods reach other machines."""
     image_cache: int = IMAGE_CACHE_BYTES
     """How many bytes of images from other registries are kept."""
+    disk_limit: int = 0
+    """How many bytes all images and caches may have; 0 is no limit."""
 
     @property
     def keys(self) -> Path:
@@ -105,6 +107,16 @@ class Layout:
     def inner_kubeconfig(self) -> Path:
         """For the cluster's own parts."""
         return self.etc / "kubeconfig"
+
+    @property
+    def registry(self) -> Path:
+        """What was pushed."""
+        return self.folder / "registry"
+
+    @property
+    def disk_limit_file(self) -> Path:
+        """The file that says what the limit of the running cluster is."""
+        return self.run / "disk-limit"
 
     @property
     def containerd_socket(self) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from composeplat.local import etcd, metrics
 from composeplat.local.builder import builder_arguments, builder_environment, builder_files
+from composeplat.local.cleaner import cleaner_arguments
 from composeplat.local.containerd import containerd_config
 from composeplat.local.layout import (
     API_PORT,
@@ -76,6 +77,9 @@ class Programs:
     """The variables of the user who starts the cluster: proxies, and where Docker's logins are."""
     slirp4netns: str = ""
     """Leads the steps of builds out; without it they have no network."""
+    ctr: str = ""
+    buildx: str = ""
+    """Lists and deletes the builder's layers; empty while nothing has needed it."""
 
 
 def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
@@ -124,7 +128,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         *([egress] if _leads_out(layout, programs) else []),
         Part(
             name="mirror",
-            args=(programs.mirror, str(layout.mirror_socket), str(layout.mirror_cache), str(layout.image_cache)),
+            args=(programs.mirror, str(layout.mirror_socket), str(layout.mirror_cache), str(_cache_limit(layout))),
             network=Network.HOST,
             environment={**programs.environment, "PATH": programs.search_path},
             ready=f"unix:{layout.mirror_socket}",
@@ -218,6 +222,13 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
             needs=("kube-apiserver",),
         ),
         Part(
+            name="cleaner",
+            args=cleaner_arguments(layout, programs.python, ctr=programs.ctr, buildx=programs.buildx),
+            # The folder of sockets is in memory, so that a full disk can be cleaned.
+            environment={**paths, "TMPDIR": str(run)},
+            needs=("containerd",),
+        ),
+        Part(
             name=metrics.METRICS_SERVER,
             args=(kube, *metrics.metrics_server_arguments(layout)),
             ready=f"tcp:127.0.0.1:{METRICS_PORT}",
@@ -236,6 +247,10 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
     )  # fmt: skip
 
 
+def _cache_limit(layout: Layout) -> int:
+    return min(layout.image_cache, layout.disk_limit or layout.image_cache)
+
+
 def _leads_out(layout: Layout, programs: Programs) -> bool:
     return layout.egress and bool(programs.slirp4netns)
 
@@ -249,7 +264,7 @@ def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str
     return {
         layout.inner_kubeconfig: kubeconfig(f"https://127.0.0.1:{API_PORT}", layout, token),
         layout.kubeconfig: kubeconfig(f"https://127.0.0.1:{layout.host_ports.api}", layout, token),
-        etc / "registry.yaml": _REGISTRY.format(folder=layout.folder / "registry", port=REGISTRY_PORT),
+        etc / "registry.yaml": _REGISTRY.format(folder=layout.registry, port=REGISTRY_PORT),
         etc / "containerd.toml": containerd_config(layout, cni=programs.cni, shim=programs.shim),
         etc / "cni" / "10-pods.conflist": json.dumps(_network(), indent=1),
         **node_registries(layout),
@@ -319,7 +334,10 @@ def _kubelet(layout: Layout) -> dict[str, object]:
         "podLogsDir": str(layout.folder / "pod-logs"),
         "maxPods": 250,
         "enforceNodeAllocatable": [],
+        # Before it ends a pod the kubelet deletes unused images; "cleaner" does so earlier, and deletes caches first.
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        # Pods come back as soon as there is space again, not after 5 minutes.
+        "evictionPressureTransitionPeriod": "5s",
         "imageGCHighThresholdPercent": 100,
         "serializeImagePulls": False,
         "registerWithTaints": [],

@@ -5,36 +5,17 @@ Owns what counts as unused. Deletes only what it listed before: the caller shows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 from composeplat.cluster.api import Api, object_path
-from composeplat.cluster.leftovers import abandoned_claims, environment_of, used_images
+from composeplat.cluster.leftovers import abandoned_claims, environment_of
 from composeplat.cluster.snapshot import Object
-from composeplat.diagnostics import MissingPiece, format_count
-from composeplat.local.base_images import FILL_NAME
-from composeplat.local.builder_cache import BuilderCache
+from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.disk_use import folder_size
-from composeplat.local.image_cache import ImageCache
-from composeplat.local.layout import PAUSE_IMAGE
-from composeplat.local.node_images import NodeImages
-from composeplat.local.registry_storage import RegistryStorage, UnusedImages
-from composeplat.registry.image_reference import ImageReference
+from composeplat.local.image_stores import ImageStores, Leftover, used_versions
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX, CTR
-
-#: Images that the cluster has pushed for its pods.
-_OWN_IMAGES = frozenset({f"localhost/{PAUSE_IMAGE}", f"localhost/{FILL_NAME}"})
-
-
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    kind: str
-    name: str
-    size: int
-    delete: Callable[[], None] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,51 +30,22 @@ def find_leftovers(cluster: LocalCluster, scope: Scope) -> list[Leftover]:
     if not cluster.status().running:
         raise MissingPiece(f"{cluster.title} is not running", "platform cluster start")
     with Api(cluster.access) as api:
-        images = used_images(api)
+        used = used_versions(api)
         claims = abandoned_claims(api) if scope.volumes else []
-    used = {(image.repository, image.version) for image in map(ImageReference.parse, images | _OWN_IMAGES)}
+    stores = _stores(cluster)
     return [
-        *_registry_images(cluster, used, with_tags=scope.all_images),
-        *_node_images(cluster, used),
-        *_cached_images(cluster),
-        *_cache(cluster),
+        *stores.of_registry(used, with_tags=scope.all_images),
+        *stores.of_node(used),
+        *sorted(stores.of_mirror(), key=lambda image: image.name),
+        *stores.of_builder(),
         *(_volume(cluster, claim) for claim in claims),
     ]
 
 
-def _registry_images(cluster: LocalCluster, used: set[tuple[str, str]], *, with_tags: bool) -> Iterator[Leftover]:
-    storage = RegistryStorage(cluster.layout.folder / "registry")
-    for unused in storage.unused(used, with_tags=with_tags):
-        yield Leftover("image", _describe(unused), unused.size, unused.delete)
-
-
-def _describe(unused: UnusedImages) -> str:
-    return f"{unused.repository}, {format_count(unused.count, 'version')}"
-
-
-def _node_images(cluster: LocalCluster, used: set[tuple[str, str]]) -> Iterator[Leftover]:
-    client = Toolchain(cluster.environment).find(CTR)
-    if client is None:
-        return
-    images = NodeImages(client.path, cluster.layout.containerd_socket)
-    for image in images.unused(used):
-        yield Leftover("pulled", max(image.names, key=len), image.size, partial(images.delete, image))
-
-
-def _cached_images(cluster: LocalCluster) -> Iterator[Leftover]:
-    """The node has its own copy of what pods use."""
-    cache = ImageCache(cluster.layout.mirror_cache)
-    for image in cache.images():
-        yield Leftover("cached", image.name, image.size, partial(cache.delete, image))
-
-
-def _cache(cluster: LocalCluster) -> Iterator[Leftover]:
-    buildx = Toolchain(cluster.environment).find(BUILDX)
-    if buildx is not None:
-        cache = BuilderCache(buildx.path, cluster.layout.buildkit_socket, cluster.environment)
-        size = cache.size()
-        if size:
-            yield Leftover("cache", "layers of the builder", size, cache.delete)
+def _stores(cluster: LocalCluster) -> ImageStores:
+    tools = Toolchain(cluster.environment)
+    ctr, buildx = (found.path if (found := tools.find(tool)) else None for tool in (CTR, BUILDX))
+    return ImageStores(cluster.layout, ctr, buildx, cluster.environment)
 
 
 def _volume(cluster: LocalCluster, claim: Object) -> Leftover:

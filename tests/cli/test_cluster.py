@@ -30,13 +30,14 @@ def test_status_of_none_as_json(tmp_path: Path) -> None:
     assert outcome.status == 4
     found = checked(json.loads(outcome.stdout))
     assert found["disk"].pop("free") > 0
+    found["disk"].pop("nearly_full")
     assert found == {
         "schema": "platform/cluster/1",
         "running": False,
         "kubeconfig": str(tmp_path / "simulated" / "kubeconfig"),
         "parts": {},
         "ports": {"api": 17443},
-        "disk": {"folder": str(tmp_path / "simulated"), "used": {}},
+        "disk": {"folder": str(tmp_path / "simulated"), "used": {}, "images": 0, "limit": None},
     }
 
 
@@ -62,27 +63,50 @@ def test_stop_of_none(tmp_path: Path) -> None:
     assert outcome.stderr == "the simulated cluster was not running\n"
 
 
+def test_the_limit_is_shown(tmp_path: Path) -> None:
+    """With a limit, what images and caches take of it is shown."""
+    run_folder = tmp_path / "simulated" / "run"
+    run_folder.mkdir(parents=True)
+    (run_folder / "disk-limit").write_text(str(20 * 1024**3))
+    outcome = run("cluster", "status", "--simulated", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert "images and caches           0.0 KiB of at most 20.0 GiB" in outcome.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
-    ("args", "egress", "image_cache"),
-    [((), True, 10 * 1024**3), (("--no-egress", "--image-cache", "512m"), False, 512 * 1024**2)],
+    ("args", "egress", "image_cache", "disk_limit"),
+    [
+        ((), True, 10 * 1024**3, 0),
+        (("--no-egress", "--image-cache", "512m"), False, 512 * 1024**2, 0),
+        (("--disk-limit", "20g"), True, 10 * 1024**3, 20 * 1024**3),
+    ],
 )
 def test_what_a_start_asks_for(
-    *, args: tuple[str, ...], egress: bool, image_cache: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    *,
+    args: tuple[str, ...],
+    egress: bool,
+    image_cache: int,
+    disk_limit: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Pods have egress unless it is not wanted; the cache of images has a limit."""
+    """Pods have egress unless it is not wanted; the cache of images has a limit, and all of them together."""
     seen: list[Layout] = []
     monkeypatch.setattr(LocalCluster, "start", lambda cluster: seen.append(cluster.layout))
     run_here("cluster", "start", *args, folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path)).assert_success()
 
-    assert [(layout.egress, layout.image_cache) for layout in seen] == [(egress, image_cache)]
+    assert [(layout.egress, layout.image_cache, layout.disk_limit) for layout in seen] == [
+        (egress, image_cache, disk_limit)
+    ]
 
 
-def test_a_limit_that_is_no_size(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--image-cache", "--disk-limit"])
+def test_a_limit_that_is_no_size(option: str, tmp_path: Path) -> None:
     """The option is named, with what it must be."""
-    outcome = run("cluster", "start", "--image-cache", "much", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+    outcome = run("cluster", "start", option, "much", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
 
     assert outcome.status == 2
-    assert "--image-cache" in outcome.stderr
+    assert option in outcome.stderr
     assert "must be a size such as 512m, 1g or 512Mi" in outcome.stderr
 
 

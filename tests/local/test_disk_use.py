@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from composeplat.local.disk_use import disk_use, free_space
+import pytest
+
+from composeplat.local.disk_use import Disk, disk_use, read_disk, read_limit
 from composeplat.local.layout import Layout
 
 MIB = 1024 * 1024
@@ -51,4 +53,15 @@ def test_holes_take_nothing(tmp_path: Path) -> None:
 def test_without_a_cluster(tmp_path: Path) -> None:
     """Where no cluster was started, nothing is taken, and the free space is that of the disk where it would be."""
     assert disk_use(layout(tmp_path)) == {}
-    assert free_space(layout(tmp_path)) > 0
+    assert read_disk(layout(tmp_path)).free > 0
+    assert read_limit(layout(tmp_path)) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "reserve"),
+    [(1000 * MIB, 50 * MIB), (200 * 1024 * MIB, 5 * 1024 * MIB), (1000 * 1024 * MIB, 20 * 1024 * MIB)],
+)
+def test_the_reserve(size: int, reserve: int) -> None:
+    """A twentieth of the disk should be free, of a large one 5 GiB, and always more than the kubelet's 1 %."""
+    assert Disk(size, reserve).reserve == reserve
+    assert [Disk(size, free).is_nearly_full for free in (reserve - 1, reserve)] == [True, False]
