@@ -92,7 +92,7 @@ extras: ## install what only tests use, where Debian's packages can be: a browse
 	done
 
 demo: setup ## run examples/shop on the local cluster and print its addresses
-	@$(BIN)/python examples/shop/demo.py
+	@$(BIN)/python -m examples.shop.demo
 
 docs: env ## write the generated parts of docs/ anew
 	@echo "docs: docs/generate.py"

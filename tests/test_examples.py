@@ -50,10 +50,13 @@ def test_demo() -> None:
     assert outcome.stderr == ""
     assert [(o["kind"], o["metadata"]["name"]) for o in yaml.safe_load_all(outcome.stdout)] == [
         ("PersistentVolumeClaim", "data"),
+        ("PersistentVolumeClaim", "visits"),
+        ("Service", "cache"),
+        ("StatefulSet", "cache"),
         ("Secret", "db-env"),
-        ("Secret", "db-files"),
         ("Service", "db"),
         ("StatefulSet", "db"),
+        ("Secret", "migrate-env"),
         ("Secret", "migrate-files"),
         ("Service", "migrate"),
         ("Job", "migrate"),
@@ -71,5 +74,5 @@ def test_make_demo() -> None:
     """`make demo` runs the program of the example shop."""
     (recipe,) = re.findall(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
-    assert recipe == "\t@$(BIN)/python examples/shop/demo.py\n"
+    assert recipe == "\t@$(BIN)/python -m examples.shop.demo\n"
     assert (ROOT / "examples" / "shop" / "demo.py").is_file()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from composeplat import progress
 from composeplat.diagnostics import MissingPiece
@@ -69,10 +69,14 @@ def need_packages(environment: Mapping[str, str]) -> None:
 
 
 def install_packages(environment: Mapping[str, str]) -> None:
-    """Install what is missing with apt-get, as root."""
+    """Install what the cluster lacks."""
     missing = sorted(missing_packages(environment) | missing_optional_packages(environment))
-    if not missing:
-        return
+    if missing:
+        install(missing, environment)
+
+
+def install(missing: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Install packages with apt-get, as root."""
     apt = shutil.which("apt-get", path=search_path(environment))
     if apt is None or os.geteuid() != 0:
         why = "apt-get is not on PATH" if apt is None else "that needs root"

@@ -40,6 +40,7 @@ from tests.deploy import test_embedded
 from tests.deploy.conftest import PORTS, Environment, Ran, an_environment, until
 from tests.deploy.docker import PASSWORD, USER, configure, login
 from tests.deploy.test_build_registries import HASH
+from tests.real import test_projects
 
 FOLDER = ROOT / "examples"
 
@@ -170,7 +171,6 @@ def example(name: str) -> Any:
     return made
 
 
-shop = example("shop")
 wordpress = example("wordpress")
 develop = example("develop")
 worker_queue = example("worker-queue")
@@ -190,43 +190,12 @@ def browser(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_no_example_is_left_out() -> None:
-    """Each example has a test here, but for the one that is a program of its own and has tests of its own."""
+    """Each example has a test here; those of a program, and of the shop with its real images, are elsewhere."""
     tests = [item for name, item in globals().items() if name.startswith("test_") and callable(item)]
     deployed = {name.replace("_", "-") for function in tests for name in inspect.signature(function).parameters}
 
-    assert sorted(p.name for p in FOLDER.iterdir() if p.name not in deployed) == [test_embedded.EXAMPLE.name]
-
-
-# shop -----------------------------------------------------------------------------------------------------------------
-
-PRODUCTS = ["apples", "bread", "cheese"]
-
-
-def test_shop(shop: Example) -> None:
-    """The migration has filled the database, and the API that was built asks it."""
-    page, products = shop.urls
-
-    assert shop.states() == {"web": "ready", "api": "ready", "migrate": "completed", "db": "ready"}
-    assert page == shop.address("shop", "localhost")
-    assert json.loads(shop.fetch(products)) == {"greeting": "Welcome", "products": PRODUCTS}
-
-
-def test_shop_in_a_browser(shop: Example, browser: Browser) -> None:
-    """The page shows what the API says."""
-    page, products = shop.urls
-    shop.fetch(products)
-
-    assert Page("Shop", ["Welcome", *PRODUCTS]) == browser.open(page)
-
-
-def test_a_browser_asks_for_the_certificate(shop: Example, browser: Browser, tmp_path: Path) -> None:
-    """A browser that does not know the cluster's authority shows nothing of the page."""
-    page, products = shop.urls
-    shop.fetch(products)
-    stranger = Browser(browser.args[0], tmp_path)
-
-    with pytest.raises(NotShownError, match="ERR_CERT_AUTHORITY_INVALID"):
-        stranger.open(page)
+    elsewhere = [test_embedded.EXAMPLE.name, test_projects.QUICK]
+    assert sorted(p.name for p in FOLDER.iterdir() if p.name not in deployed) == elsewhere
 
 
 # wordpress ------------------------------------------------------------------------------------------------------------
@@ -241,6 +210,16 @@ def test_wordpress(wordpress: Example) -> None:
     names = wordpress.environment.names()
     assert {"PersistentVolumeClaim/site", "PersistentVolumeClaim/database"} <= names
     assert [name for name in names if name.startswith("Ingress/")] == ["Ingress/wordpress"]
+
+
+def test_wordpress_in_a_browser(wordpress: Example, browser: Browser, tmp_path: Path) -> None:
+    """A browser that trusts the cluster's authority shows the page; another one shows nothing of it."""
+    (page,) = wordpress.urls
+    wordpress.fetch(page)
+
+    assert browser.open(page).texts == ["database wordpress of wordpress"]
+    with pytest.raises(NotShownError, match="ERR_CERT_AUTHORITY_INVALID"):
+        Browser(browser.args[0], tmp_path, hosts=f"*.{DOMAIN}").open(page)
 
 
 # develop --------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
-from tests.conftest import SHARED
+from tests.conftest import ROOT, SHARED
 from tests.deploy.conftest import PORTS, Environment, an_environment, running_cluster
 from tests.real.debian import root_layer
 from tests.real.software import push_programs
@@ -57,7 +57,7 @@ def real_environment(
 ) -> Iterator[Environment]:
     """A project in a namespace; one of the corpus gets the programs that its build contexts lack."""
     folder = tmp_path / request.param
-    for source in (SHARED / "corpus", HERE / "projects", HERE / "corpus"):
+    for source in (ROOT / "examples", SHARED / "corpus", HERE / "projects", HERE / "corpus"):
         if (source / request.param).is_dir():
             shutil.copytree(source / request.param, folder, dirs_exist_ok=True)
     with an_environment(real_cluster, folder, tmp_path) as made:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from composeplat.local.images import digest_of, mount_blob, push_blob, push_manifest
 from composeplat.toolchain.tools import architecture
-from tests.real.debian import Layer
+from tests.real.debian import PACKAGES, SHOP_PACKAGES, Layer, known_layer, root_layer
 
 _HERE = Path(__file__).parent / "images"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -124,7 +124,11 @@ PROGRAMS: dict[str, Program] = {
         volumes=("/mosquitto/data",),
         ports=(1883,),
     ),
-    "python:3.11": Program(command=("python3",), links={"usr/local/bin/python": "/usr/bin/python3"}),
+    "python:3.11": Program(
+        command=("python3",),
+        scripts={"usr/local/bin/pip": "pip.sh"},
+        links={"usr/local/bin/python": "/usr/bin/python3"},
+    ),
     "node:18": Program(command=("node",), environment={"NODE_PATH": "/usr/share/nodejs"}),
     "php:8.2": Program(command=("php", "-a")),
     "debian:bookworm": Program(command=("bash",)),
@@ -132,6 +136,7 @@ PROGRAMS: dict[str, Program] = {
 PROGRAMS["postgres-unprivileged:15"] = replace(PROGRAMS["postgres:15"], user="postgres")
 
 
+SHOP_IMAGES = ("nginx:1.27", "postgres:15", "python:3.11", "redis:7")
 #: Other names of the same images, as Compose files of others have them.
 ALIASES = {
     "postgres:15-alpine": "postgres:15", "postgres:latest": "postgres:15", "redis:alpine": "redis:7",
@@ -142,6 +147,12 @@ ALIASES = {
 def push_programs(root: Layer, registry: tuple[str, int]) -> None:
     """Push images to the registry that the node asks first, as docker.io's."""
     push_images({**PROGRAMS, **{alias: PROGRAMS[name] for alias, name in ALIASES.items()}}, root, registry)
+
+
+def push_shop(cache: Path, registry: tuple[str, int]) -> None:
+    """Push the images of examples/shop; the layer of all programs serves too, if this machine has made it."""
+    root = known_layer(cache, PACKAGES) or root_layer(cache, SHOP_PACKAGES)
+    push_images({name: PROGRAMS[name] for name in SHOP_IMAGES}, root, registry)
 
 
 def push_images(programs: Mapping[str, Program], root: Layer, registry: tuple[str, int]) -> None:

@@ -9,28 +9,32 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 from _pytest.mark import ParameterSet
 
+from tests.browser import Browser, find_browser
+from tests.conftest import DOMAIN
 from tests.deploy.conftest import Environment
 from tests.real.conftest import HERE
 
 #: The one that every run of the tests deploys.
-QUICK = "notes"
+QUICK = "shop"
 #: The one with keys that only full mode honors, which `init` turns on.
 FULL = "ledger"
 _REAL = [pytest.mark.cluster, pytest.mark.real]
 
 
 def cases() -> list[ParameterSet]:
-    own = (folder.name for folder in (HERE / "projects").iterdir())
+    own = (QUICK, *(folder.name for folder in (HERE / "projects").iterdir()))
     corpus = (folder.name for folder in (HERE / "corpus").iterdir())
     return [
         *(pytest.param(name, marks=[pytest.mark.cluster] if name == QUICK else _REAL) for name in sorted(own)),
@@ -90,6 +94,27 @@ class Items:
         self._reader.until("/items", lambda status, text: status == 200 and set(self._items) <= set(text.split()))
 
 
+class Shop:
+    """The example of `make demo`: orders in PostgreSQL, visits in Redis, and the page that nginx serves."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._orders = 0
+        self._visits = 0
+
+    def write(self, item: str) -> None:
+        answer = self.site.until("/api/orders/pear", lambda status, _: status == 200, item)
+        self._orders += 1
+        assert json.loads(answer) == {"product": "pear", "ordered": self._orders}
+
+    def check(self) -> None:
+        self.site.until("/", lambda status, text: status == 200 and "shop.js" in text)
+        shop = json.loads(self.site.until("/api/shop", lambda status, _: status == 200))
+        assert {"name": "pear", "ordered": self._orders} in shop["products"]
+        assert shop["visits"] > self._visits
+        self._visits = shop["visits"]
+
+
 class Blog:
     """WordPress: installed by its own form, then its feed has the title."""
 
@@ -117,9 +142,11 @@ class Blog:
         )
 
 
-def user_of(environment: Environment, output: str) -> Items | Blog:
+def user_of(environment: Environment, output: str) -> Items | Shop | Blog:
     """Give the user of the addresses that a deploy printed."""
     sites = [Site(environment, line) for line in output.splitlines() if line.startswith("https://")]
+    if environment.name == QUICK:
+        return Shop(sites[0])
     if environment.name == "blog":
         return Blog(sites[0])
     by_service = {site.url.removeprefix("https://").split("-")[0]: site for site in sites}
@@ -143,6 +170,20 @@ def shown_on_failure(environment: Environment) -> Iterator[None]:
         raise
 
 
+def check_page(environment: Environment, url: str, folder: Path) -> None:
+    """The page in a browser: what PostgreSQL and Redis have, and which servers there are."""
+    program = find_browser()
+    if not program:
+        pytest.skip("needs a browser that can be told what to trust: make extras")
+    browser = Browser(program, folder, environment.cluster.layout.keys / "ca.crt", f"*.{DOMAIN}")
+    *products, state = browser.open(url).texts
+    assert products == ["Welcome", *(text for name, count in ORDERED for text in (name, f"ordered {count}", "Order"))]
+    assert re.fullmatch(r"Visit \d+\. Served by nginx/[\d.]+, PostgreSQL 15\.\d+, Redis 7\.[\d.]+\.", state)
+
+
+ORDERED = (("apple", 0), ("pear", 1), ("plum", 0))
+
+
 def check_isolation(environment: Environment) -> None:
     """The proxy reaches the program by its alias, and never the database, whose port is open to the program."""
     pods = {service: environment.pods(service)[0]["metadata"]["name"] for service in ("proxy", "app")}
@@ -162,13 +203,15 @@ def left_after_init(environment: Environment) -> list[str]:
     return [service["service"] for service in found["services"] if service["verdict"] not in ("as-written", "changed")]
 
 
-def live(environment: Environment) -> None:
+def live(environment: Environment, folder: Path) -> None:
     assert left_after_init(environment) == []
     user = user_of(environment, environment.platform("deploy", "--timeout", "240").expect().stdout)
     user.write("first")
     user.check()
     if environment.name == FULL:
         check_isolation(environment)
+    if isinstance(user, Shop):
+        check_page(environment, user.site.url, folder)
 
     kill_all_pods(environment)
     user.check()
@@ -190,9 +233,9 @@ def live(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize("real_environment", cases(), indirect=True)
-def test_a_project_keeps_its_data(real_environment: Environment) -> None:
+def test_a_project_keeps_its_data(real_environment: Environment, tmp_path: Path) -> None:
     environment = real_environment
     for variable in ("PGPASSWORD", "DB_PASSWORD"):
         os.environ.pop(variable, None)
     with shown_on_failure(environment):
-        live(environment)
+        live(environment, tmp_path)
