@@ -72,15 +72,27 @@ class ToRegistry:
 
     @property
     def data(self) -> dict[str, object]:
-        images = [{"image": name, "sources": list(sources)} for name, sources in self.images.items()]
-        return {"event": "publish", "to": "registry", "name": self.registry, "images": images}
+        return {"event": "publish", "to": "registry", "name": self.registry, "images": _image_rows(self.images)}
 
     @property
     def text(self) -> str:
-        shown = [f"{name}, of {_format_names(sources)}" if sources else name for name, sources in self.images.items()]
-        more = f"; and {len(shown) - MAX_NAMES} more" if len(shown) > MAX_NAMES else ""
-        noun = "image" if len(shown) == 1 else "images"
-        return f"sends to registry {self.registry}: {noun} {'; '.join(shown[:MAX_NAMES])}{more}"
+        return f"sends to registry {self.registry}: {_format_images(self.images)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToNodes:
+    """Images that are loaded into the nodes of a cluster, each with the files of this machine in it."""
+
+    context: str
+    images: Mapping[str, tuple[str, ...]] = field(hash=False)
+
+    @property
+    def data(self) -> dict[str, object]:
+        return {"event": "publish", "to": "nodes", "name": self.context, "images": _image_rows(self.images)}
+
+    @property
+    def text(self) -> str:
+        return f"loads into the nodes of cluster '{self.context}': {_format_images(self.images)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +117,7 @@ class ToContainer:
         return f"syncs with {self.service} in {where}: {_format_names(self.sources)}"
 
 
-Publication = ToCluster | ToRegistry | ToContainer
+Publication = ToCluster | ToRegistry | ToNodes | ToContainer
 
 
 def publications(
@@ -115,7 +127,7 @@ def publications(
     part = plan.limited_to(services)
     found = [
         *_cluster_publications(loaded, part, context),
-        *(registry_publications(loaded, part.images) if builds else ()),
+        *(image_publications(loaded, part.images, context=context) if builds else ()),
     ]
     return tuple(found)
 
@@ -174,15 +186,19 @@ def _env_files(loaded: Loaded, service: Service) -> Iterator[str]:
             yield _shown_path(loaded, env_file_source_path(service.name, index), file.path)
 
 
-def registry_publications(loaded: Loaded, images: Iterable[ImageBuild]) -> list[ToRegistry]:
-    """List the images that builds push, by registry: with all tags, and as caches."""
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+def image_publications(loaded: Loaded, images: Iterable[ImageBuild], *, context: str) -> list[ToRegistry | ToNodes]:
+    """List the images that builds load into nodes or push, by registry: with all tags, and as caches."""
+    pushed: dict[str, dict[str, tuple[str, ...]]] = {}
+    loading: dict[str, tuple[str, ...]] = {}
     for image in images:
         sources = _image_sources(loaded, image)
-        for tag in (image.reference, *image.build.tags, *_caches(image)):
+        if image.is_loaded:
+            loading[image.reference] = sources
+        for tag in (*(() if image.is_loaded else (image.reference, *image.build.tags)), *_caches(image)):
             reference = ImageReference.parse(tag)
-            found.setdefault(reference.registry, {})[reference.name] = sources
-    return [ToRegistry(registry=registry, images=named) for registry, named in found.items()]
+            pushed.setdefault(reference.registry, {})[reference.name] = sources
+    to_nodes = [ToNodes(context=context, images=loading)] if loading else []
+    return [*to_nodes, *(ToRegistry(registry=registry, images=named) for registry, named in pushed.items())]
 
 
 def _caches(image: ImageBuild) -> Iterator[str]:
@@ -227,3 +243,14 @@ def _format_size(count: int) -> str:
         if count >= size:
             return f"{count / size:.0f} {unit}"
     return f"{count} B"
+
+
+def _image_rows(images: Mapping[str, tuple[str, ...]]) -> list[dict[str, object]]:
+    return [{"image": name, "sources": list(sources)} for name, sources in images.items()]
+
+
+def _format_images(images: Mapping[str, tuple[str, ...]]) -> str:
+    shown = [f"{name}, of {_format_names(sources)}" if sources else name for name, sources in images.items()]
+    more = f"; and {len(shown) - MAX_NAMES} more" if len(shown) > MAX_NAMES else ""
+    noun = "image" if len(shown) == 1 else "images"
+    return f"{noun} {'; '.join(shown[:MAX_NAMES])}{more}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from composeplat.diagnostics import quoted
-from composeplat.publication import publications, registry_publications, sync_publication
+from composeplat.publication import image_publications, publications, sync_publication
 from tests.conftest import Project
 
 TEXT = """\
@@ -103,7 +103,7 @@ def test_many_names(project: Project) -> None:
     reading = project({**FILES, "compose.yaml": f"services:\n{services}"}).read(registry="r.example.com")
     assert reading.plan is not None
 
-    (sent,) = registry_publications(reading.loaded, reading.plan.images)
+    (sent,) = image_publications(reading.loaded, reading.plan.images, context="prod")
 
     assert sent.text.endswith("; demo-s4, of './api'; and 2 more")
     assert len(sent.images) == 7
@@ -137,3 +137,17 @@ def test_synced_folders(project: Project) -> None:
     sent = sync_publication(loaded, service, "demo", [service.mounts[0].source], context="prod")
 
     assert sent.text == "syncs with api in cluster 'prod', namespace demo: './api'"
+
+
+def test_images_for_nodes(project: Project) -> None:
+    """An image that is loaded into the nodes goes to no registry, but its cache does."""
+    reading = project(FILES, F="other.env").read(load_policy="Never", namespace="demo")
+    assert reading.plan is not None
+
+    found = image_publications(reading.loaded, reading.plan.images, context="kind-dev")
+
+    assert [sent.text for sent in found] == [
+        "loads into the nodes of cluster 'kind-dev': images demo-api, of './api'; demo-large, of './many'",
+        "sends to registry cache.example.com: image api, of './api'",
+    ]
+    assert found[0].data["to"] == "nodes"

@@ -25,7 +25,7 @@ from composeplat.diagnostics import Exit, format_count, printable
 from composeplat.engine.events import IMAGE
 from composeplat.engine.operations import build as operation
 from composeplat.engine.outcomes import Refused
-from composeplat.publication import registry_publications
+from composeplat.publication import image_publications
 
 app = App()
 
@@ -37,7 +37,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
     try:
         with progress.work(f"building for {planned.where}"):
             images = planned.plan.images_for(services) if services else planned.plan.images
-            report_publications(planned, registry_publications(planned.loaded, images))
+            report_publications(planned, image_publications(planned.loaded, images, context=planned.context))
             outcome = operation.build(stack_for(planned), planned.plan, services, force=force)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)

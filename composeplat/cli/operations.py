@@ -183,6 +183,7 @@ def for_target(request: Request, target: Target) -> Request:
         context_namespace=target.namespace or request.context_namespace,
         default_domain=target.domain,
         default_registry=target.registry,
+        load_policy=target.other.product.pull_policy if target.other else "",
     )
 
 

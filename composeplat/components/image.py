@@ -1,4 +1,4 @@
-"""The resource of an image that is built and pushed.
+"""The resource of an image that is built, and pushed or exported into a folder.
 
 Owns the arguments of Pulumi's provider for builds, and the build context of host content.
 Must not decide what is built: the plan has every build.
@@ -19,6 +19,7 @@ from typing import Any
 
 import pulumi
 
+from composeplat.components.image_loading import export_folder
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
 from composeplat.plan.desired import ImageBuild
 from composeplat.registry.credentials import Login
@@ -42,7 +43,7 @@ def build_image(
     bases: Mapping[str, pulumi.Input[str]] | None = None,
     logins: Mapping[str, Login] | None = None,
 ) -> pulumi.CustomResource:
-    """Register a build; its ``ref`` is the image's reference by digest. ``bases`` are other images, by context.
+    """Register a build; the ``ref`` of a pushed image is its reference by digest. ``bases`` are images, by context.
 
     ``logins`` are logins by registry; without any, the provider uses those of the Docker configuration.
     """
@@ -56,7 +57,7 @@ def build_image(
         name,
         # The provider returns a digest for full references only.
         tags=[str(ImageReference.parse(tag)) for tag in (image.reference, *build.tags)],
-        push=True,
+        **_destination(image),
         build_on_preview=False,
         registries=[_registry(name, login) for name, login in (logins or {}).items()] or None,
         builder={"name": builder} if builder else None,
@@ -64,6 +65,15 @@ def build_image(
         **_arguments(build, bases or {}),
     )
     return resource
+
+
+def _destination(image: ImageBuild) -> dict[str, Any]:
+    """Push an image to its registry, or export it into the folder that it is loaded from."""
+    if not image.is_loaded:
+        return {"push": True}
+    folder = export_folder(image.reference)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return {"push": False, "exports": [{"oci": {"dest": str(folder), "tar": False}}]}
 
 
 def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:

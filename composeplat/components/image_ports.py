@@ -36,6 +36,11 @@ class ImagePorts:
                 if desired.ports_of and isinstance(desired.ports_of, str):
                     self._exposed.request(desired.ports_of)
 
+    def remember(self, image: str, ports: Ports) -> None:
+        """Remember the ports of an image that is in no registry."""
+        if self._exposed:
+            self._exposed.remember(image, ports)
+
     def set_ports(self, bound: Manifest, image: BuiltImage | str, built: Mapping[str, pulumi.Input[str]]) -> None:
         if self._exposed and image:
             bound["spec"] = pulumi.Output.from_input(self._spec(self._exposed, bound["spec"], image, built))
@@ -48,6 +53,8 @@ class ImagePorts:
         reference: pulumi.Output[Any] = pulumi.Output.from_input(built[image.service])
         # A preview does not build an image: it assumes the ports of the last build.
         known = str(await reference.future()) if await reference.is_known() else ""
+        if image.is_loaded:
+            return add_image_ports(spec, exposed.recall(known or image.name) or ())
         ports = await _wait(exposed, known or image.name)
         if known and ports is not None:
             exposed.remember(image.name, ports)

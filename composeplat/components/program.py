@@ -17,6 +17,7 @@ import pulumi
 from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.components.dependency_gate import DependencyGate
+from composeplat.components.image_loading import ImageLoader
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.options import SETTINGS, Setting, Value
 from composeplat.diagnostics import ComposeplatError
@@ -26,13 +27,20 @@ PROVIDER = "cluster"
 
 
 def declare(
-    plan: Plan, *, cluster: str, gate: DependencyGate | None, builder: str, building: Collection[str] | None = None
+    plan: Plan,
+    *,
+    cluster: str,
+    gate: DependencyGate | None,
+    builder: str,
+    loader: ImageLoader | None = None,
+    building: Collection[str] | None = None,
 ) -> ComposeStack:
     """Register a plan for ``platform deploy``; objects wait for the images of ``building``, or for all."""
     stack = ComposeStack(
         plan.environment,
         plan=plan,
         gate=gate,
+        loader=loader,
         waits=True,
         builder=builder,
         building=building,

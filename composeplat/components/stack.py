@@ -16,6 +16,7 @@ from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image import build_image
+from composeplat.components.image_loading import ImageLoader
 from composeplat.components.image_ports import ImagePorts
 from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, read_salt
 from composeplat.components.resource_names import (
@@ -96,6 +97,7 @@ class ComposeStack(pulumi.ComponentResource):
         registries: Sequence[Mapping[str, str]] = (),
         plan: Plan | None = None,
         gate: DependencyGate | None = None,
+        loader: ImageLoader | None = None,
         building: Collection[str] | None = None,
         waits: bool | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -139,7 +141,7 @@ class ComposeStack(pulumi.ComponentResource):
             waits = self.get_provider(_KUBERNETES_TYPE) is None
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan, timeout)
-        registrar = _Registrar(name, plan, {}, logins, awaits=not waits, is_typed=is_typed)
+        registrar = _Registrar(name, plan, {}, logins, loader, awaits=not waits, is_typed=is_typed)
         self._register(name, plan, registrar, gate if waits else None, builder, building)
 
     def _register(
@@ -180,6 +182,7 @@ class _Registrar:
         plan: Plan,
         resources: dict[ResourceKey, pulumi.Resource],
         logins: Mapping[str, Login],
+        loader: ImageLoader | None,
         *,
         awaits: bool,
         is_typed: bool,
@@ -195,7 +198,10 @@ class _Registrar:
         self.awaited_builds: list[pulumi.Resource] = []
         """Every object comes after these builds."""
         self.logins = logins
+        self.loader = loader
         self.ports = ImagePorts(logins)
+        if loader:
+            loader.on_ports = self.ports.remember
         self.ports.start_reading(plan.objects)
         self.salted = {found.secret for service in plan.services for found in service.fingerprints}
 
@@ -283,7 +289,10 @@ class ComposeService(pulumi.ComponentResource):
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
         name = ResourceName.make(self._stack, ResourceKind.IMAGE, self._plan.cluster_name)
         resource = build_image(str(name), image, builder, kept, bases, self._registrar.logins)
-        built[self._plan.name] = resource.ref  # type: ignore[attr-defined]
+        loader = self._registrar.loader if image.is_loaded else None
+        built[self._plan.name] = (
+            loader.load(image.service, image.reference, resource) if loader else resource.ref  # type: ignore[attr-defined]
+        )
         self._registrar.built[self._plan.name] = resource
 
     def add_objects(self, gate: DependencyGate | None) -> None:

@@ -263,6 +263,8 @@ class Request(Options):
     """The cluster's own domain."""
     default_registry: str = ""
     """The cluster's own registry."""
+    load_policy: str = ""
+    """The pull policy of images that are loaded into the nodes; empty for a cluster without a way to load them."""
     named_services: tuple[str, ...] = ()
     """The services that the command names: their profiles are active."""
     publishes: bool = True
@@ -283,5 +285,7 @@ class Settings(Options):
     """Whether the name is the folder's: another project's folder may have the same name."""
     logins: Mapping[str, Login] = field(default_factory=dict, repr=False)
     """Logins for pulling, by registry."""
+    load_policy: str = ""
+    """The pull policy of built images that are loaded into the nodes; empty if they are pushed to a registry."""
     volume_affinity: bool = True
     wake_in_order: bool = False

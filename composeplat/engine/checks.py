@@ -6,6 +6,7 @@ Owns their order. What a check compares is data: :mod:`~composeplat.engine.prefl
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import Api
@@ -19,7 +20,7 @@ from composeplat.engine.provenance import check_project, record_key, recorded_pr
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.required_objects import check_required
 from composeplat.engine.stack import Stack
-from composeplat.plan.desired import ImageBuild, Plan
+from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
 
 
 def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveState:
@@ -54,8 +55,9 @@ def _read_live_state(stack: Stack, api: Api, plan: Plan, options: DeployOptions)
 
 def check_can_build(stack: Stack, images: Collection[ImageBuild]) -> None:
     """Check that builds can start, and that each image has a registry."""
+    check_can_load(stack, [image for image in images if image.is_loaded])
     for image in images:
-        if "/" not in image.reference:
+        if "/" not in image.reference and not image.is_loaded:
             raise MissingPiece(
                 f"no registry is known that the image of service '{image.service}' could be pushed to",
                 "give --registry or set PLATFORM_REGISTRY; an 'image' that names no registry is Docker's own",
@@ -65,6 +67,29 @@ def check_can_build(stack: Stack, images: Collection[ImageBuild]) -> None:
         check_builds({image.service: image.build for image in images if not image.derived}, stack.origins, report)
         if report.errors:
             raise Refused(report)
+
+
+def check_can_load(stack: Stack, images: Collection[ImageBuild]) -> None:
+    """Check that images can be loaded into the nodes of a local cluster."""
+    other = stack.target.other
+    if other is None or not images:
+        return
+    program = other.product.load[0]
+    if not any(shutil.which(name, path=stack.variables.get("PATH")) for name in other.product.programs):
+        raise MissingPiece(
+            f"the images of {other.title} are loaded with '{program}', which is not on PATH",
+            f"install {program}, or push to a registry: --registry",
+        )
+    for image in images:
+        if any(isinstance(base, BuiltImage) for base in image.bases.values()):
+            why = "uses the image of another service, which the builder can get from a registry alone"
+        elif len(image.build.platforms) > 1:
+            why = "is for several platforms, and an image that is loaded is for one"
+        else:
+            continue
+        raise MissingPiece(
+            f"the build of service '{image.service}' {why}: {other.title} has none", "give one: --registry"
+        )
 
 
 def _check_built(stack: Stack, plan: Plan, images: Iterable[ImageBuild]) -> None:

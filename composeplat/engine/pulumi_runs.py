@@ -80,17 +80,39 @@ def run_program(
     from composeplat.components.program import declare  # noqa: PLC0415 -- loads Pulumi
     from composeplat.engine.inline_program import serve  # noqa: PLC0415 -- the same
 
+    loader = _image_loader(stack, plan)
+
     def program() -> None:
         declare(
             plan,
             cluster=stack.workspace.cluster,
             gate=gate,
             builder=stack.workspace.builder.get(BUILDER, ""),
+            loader=loader,
             building=building,
         )
 
     with serve(program) as address:
-        return run(stack, [*args, f"--client={address}", "--exec-kind", "auto.inline"], handlers, more)
+        ran = run(stack, [*args, f"--client={address}", "--exec-kind", "auto.inline"], handlers, more)
+    if loader and loader.error:
+        stack.stop_if_interrupted()
+        raise loader.error
+    return ran
+
+
+def _image_loader(stack: Stack, plan: Plan) -> Any:
+    """The loader of the images that are loaded into nodes; none if no image is."""
+    if stack.target.other is None or not any(image.is_loaded for image in plan.images):
+        return None
+    from composeplat.components.image_loading import ImageLoader  # noqa: PLC0415 -- loads Pulumi
+
+    return ImageLoader(
+        cluster=stack.target.other,
+        access=stack.target.access,
+        environment=stack.variables,
+        cancelled=stack.interrupts.cancelled,
+        note=stack.note,
+    )
 
 
 def run(

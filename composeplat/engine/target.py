@@ -15,7 +15,8 @@ from urllib.parse import urlsplit, urlunsplit
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import ApiError
 from composeplat.cluster.identity import cluster_identity
-from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
+from composeplat.cluster.kubeconfig import KubeConfig, find_access, read_kubeconfig
+from composeplat.cluster.other_clusters import OtherCluster, recognize
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.layout import DOMAIN, Layout
@@ -40,6 +41,8 @@ class Target:
     """Where endpoints answer."""
     layout: Layout | None = None
     """The layout of the local cluster, if it is the target."""
+    other: OtherCluster | None = None
+    """A local cluster of another program, if it is the target."""
 
     def identity(self) -> str:
         try:
@@ -91,7 +94,7 @@ def find_target(
     )
     layout = _local_layout(environment, access)
     if layout is None:
-        return target
+        return replace(target, other=_recognize(config, context, access))
     return replace(
         target,
         layout=layout,
@@ -99,6 +102,12 @@ def find_target(
         registry=f"localhost:{layout.host_ports.registry}",
         https_port=layout.host_ports.https,
     )
+
+
+def _recognize(config: KubeConfig, context: str, access: Access) -> OtherCluster | None:
+    name = str(config.context(context).get("cluster") or "")
+    entry, _ = config.clusters.get(name, ({}, Path()))
+    return recognize(name, entry, access.host)
 
 
 def _local_layout(environment: Mapping[str, str], access: Access) -> Layout | None:

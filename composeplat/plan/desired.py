@@ -33,6 +33,8 @@ class BuiltImage:
 
     service: str
     name: str
+    is_loaded: bool = False
+    """In the nodes of the cluster, and in no registry."""
 
     def __str__(self) -> str:
         return self.name
@@ -65,11 +67,12 @@ class DesiredObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageBuild:
-    """An image to build and push before the service that runs it."""
+    """An image to build, and to push or load, before the service that runs it."""
 
     service: str
     reference: str
     build: Build
+    is_loaded: bool = False
     derived: bool = False
     """Built for host content that is too large for a Secret, without a ``build`` section."""
     contents: tuple[str, ...] = ()

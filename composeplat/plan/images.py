@@ -38,7 +38,8 @@ def plan_images(checker: Checker, services: Iterable[Service], settings: Setting
             ready = list(waiting.values())
         for service in ready:
             del waiting[service.name]
-            images.append(_plan_image(checker, service, settings))
+            image = _plan_image(checker, service, settings)
+            images.append(replace(image, is_loaded=bool(settings.load_policy)))
     return tuple(images)
 
 
@@ -92,7 +93,9 @@ def _report_cycle(checker: Checker, waiting: Mapping[str, Service]) -> None:
 
 
 def service_image(service: Service, settings: Settings) -> BuiltImage | str:
-    return BuiltImage(_builder(service), image_reference(service, settings)) if _is_built(service) else service.image
+    if not _is_built(service):
+        return service.image
+    return BuiltImage(_builder(service), image_reference(service, settings), bool(settings.load_policy))
 
 
 def _builder(service: Service) -> str:

@@ -21,8 +21,8 @@ def plan_init_containers(
     read_only_volumes: Collection[str],
 ) -> list[Manifest]:
     """Plan the init containers, by the container of the service."""
-    image, resources = container["image"], container.get("resources", {})
-    fill = plan_fill(service, settings, image, resources, read_only_volumes)
+    resources = container.get("resources", {})
+    fill = plan_fill(service, settings, container, read_only_volumes)
     tools = [plan_tools(service, settings, resources)] if fill or needs_shell(service) else []
     modes = plan_folder_modes(service, settings, resources)
     return [*tools, *fill, *modes, *plan_init_hooks(service, settings, container)]

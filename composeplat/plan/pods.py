@@ -129,7 +129,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
 
 
 def _container(service: Service, inputs: PodInputs) -> Manifest:
-    container: Manifest = {"name": clean(service.name), "image": inputs.image, **pull_policy(service)}
+    container: Manifest = {"name": clean(service.name), "image": inputs.image, **_pull_policy(service, inputs)}
     container.update(with_limits(service, _command(service)))
     container.update(_terminal(service))
     if service.working_dir:
@@ -153,6 +153,11 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
     if security:
         container["securityContext"] = security
     return container
+
+
+def _pull_policy(service: Service, inputs: PodInputs) -> Manifest:
+    is_loaded = isinstance(inputs.image, BuiltImage) and inputs.image.is_loaded
+    return {"imagePullPolicy": inputs.settings.load_policy} if is_loaded else pull_policy(service)
 
 
 def _command(service: Service) -> Manifest:

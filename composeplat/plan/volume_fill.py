@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from composeplat.compose.model import ANONYMOUS, NAMED, Mount, Service
 from composeplat.compose.options import Settings
 from composeplat.names import FILL_CONTAINER
-from composeplat.plan.desired import BuiltImage, Manifest, escape
+from composeplat.plan.desired import Manifest, escape
 from composeplat.plan.storage import plan_mount, volume_name
 from composeplat.plan.tools import BUSYBOX, TOOLS, TOOLS_MOUNT, root_security
 
@@ -65,19 +65,19 @@ done
 def plan_fill(
     service: Service,
     settings: Settings,
-    image: BuiltImage | str,
-    resources: Manifest,
+    container: Manifest,
     read_only_volumes: Collection[str] = (),
 ) -> list[Manifest]:
-    """Plan the init container that fills volumes; none if none of them can need it."""
+    """Plan the init container that fills volumes, by that of the service; none if none of them can need it."""
     mounts = [mount for mount in _filled_mounts(service) if mount.source not in read_only_volumes]
     if not mounts:
         return []
-    shared = {"resources": resources} if resources else {}
+    image: Manifest = {key: container[key] for key in ("image", "imagePullPolicy") if key in container}
+    shared = {"resources": container["resources"]} if "resources" in container else {}
     return [
         {
             "name": FILL_CONTAINER,
-            "image": image,
+            **image,
             "command": [BUSYBOX, "sh", "-c", escape(_FILL), "fill", *_arguments(service, mounts)],
             "workingDir": "/",
             **shared,

@@ -80,6 +80,14 @@ class ExposedPorts:
         """Cache the ports of an image that was just pushed."""
         self._cache(image, ports, _TAG_CACHED_S)
 
+    def recall(self, image: str) -> Ports | None:
+        """Return the ports of an image that is in no registry, as they were remembered."""
+        entry = self._cached(image)
+        if entry is not None and entry.ports is not None:
+            # Its entry is in use, and must not be removed.
+            self.remember(image, entry.ports)
+        return entry.ports if entry else None
+
     def _fetch(self, image: str, previous: _CacheEntry | None, future: Future[Ports | None]) -> None:
         results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
         _start(self._read, image, results)

@@ -145,7 +145,7 @@ class ImageConfig:
         self._opener = _opener(is_direct=self._is_loopback)
 
     def ports(self) -> Ports:
-        return _parse_ports(self._config().get("ExposedPorts") or {})
+        return parse_ports(self._config().get("ExposedPorts") or {})
 
     def facts(self) -> ImageFacts:
         manifest = self._get(f"/manifests/{self._reference.version}", _MANIFESTS)
@@ -156,7 +156,7 @@ class ImageConfig:
         return ImageFacts(
             user=str(config.get("User") or ""),
             volumes=tuple(sorted(map(str, config.get("Volumes") or {}))),
-            ports=_parse_ports(config.get("ExposedPorts") or {}),
+            ports=parse_ports(config.get("ExposedPorts") or {}),
             architectures=frozenset(names),
             entrypoint=tuple(map(str, config.get("Entrypoint") or ())),
             command=tuple(map(str, config.get("Cmd") or ())),
@@ -258,7 +258,7 @@ def _choose_platform(manifests: list[dict[str, Any]]) -> str:
     return next(iter([*same, *(digest for _, digest in linux), platforms[0][1]]))
 
 
-def _parse_ports(exposed: Mapping[str, Any]) -> Ports:
+def parse_ports(exposed: Mapping[str, Any]) -> Ports:
     """Parse ports such as ``80/tcp``. More ports than an image sensibly exposes count as none."""
     ports = set()
     for text in exposed:

@@ -136,12 +136,14 @@ def resolve_settings(
     request: Request, variables: Variables, documents: list[Node], folder: Path, report: Report
 ) -> Settings:
     """Resolve each setting, and the environment's name."""
+    resolved = _resolved(request, variables, full="full" if _asks_for_full_mode(variables, documents) else "")
     settings = Settings(
         environment=_environment_name(request, variables, documents, folder, report),
         name_from_folder=not any(_given_names(request, variables, documents)),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
-        **_resolved(request, variables, full="full" if _asks_for_full_mode(variables, documents) else ""),
+        load_policy="" if resolved["registry"] else request.load_policy,
+        **resolved,
     )
     _check_settings(settings)
     if settings.full:

@@ -1,0 +1,81 @@
+"""Built images are loaded into the nodes of other local clusters; the programs are stand-ins, the nodes are real."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.deploy.conftest import SLEEP, Environment
+from tests.deploy.other_clusters import install
+
+FILE = f"""\
+services:
+  web:
+    build: .
+    command: {SLEEP}
+    stop_grace_period: 0s
+"""
+KIND = ("kind", "load", "image-archive", "ARCHIVE", "--name", "dev")
+
+
+def image_of(environment: Environment) -> str:
+    (pod,) = environment.pods("web")
+    return str(pod["spec"]["containers"][0]["image"])
+
+
+def write(environment: Environment, text: str) -> None:
+    environment.write(FILE)
+    environment.write(f"FROM busybox:1.37\nEXPOSE 8080\nRUN echo {text} > /text\n", "Dockerfile")
+
+
+def read_text(environment: Environment) -> str:
+    (pod,) = environment.pods("web")
+    return environment.exec(pod["metadata"]["name"], "cat", "/text").strip()
+
+
+def test_an_image_is_loaded_when_it_changed(environment: Environment) -> None:
+    """A preview loads nothing, a changed image replaces the pods, and an unchanged one is not loaded again."""
+    kind = install(environment, KIND, "kind-dev")
+    write(environment, "one")
+    shown = environment.platform("preview").expect()
+    assert "loads into the nodes of cluster 'kind-dev': image env-web, of '.'" in shown.stderr
+    assert kind.loads == 0
+
+    done = environment.platform("deploy").expect()
+    assert "loading the image of web into kind cluster 'dev'" in done.stderr
+    first = image_of(environment)
+    assert first.startswith("docker.io/library/env-web:")
+    assert read_text(environment) == "one"
+    service = environment.get("v1", "Service", "web")
+    assert service is not None
+    assert [port["port"] for port in service["spec"]["ports"]] == [8080]
+
+    assert "nothing changed" in environment.platform("deploy").expect().stderr
+    assert kind.loads == 1
+
+    write(environment, "two")
+    environment.platform("deploy").expect()
+    assert image_of(environment) != first
+    assert read_text(environment) == "two"
+    assert kind.loads == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "cluster", "provider"),
+    [
+        (("k3d", "image", "import", "ARCHIVE", "--cluster", "mine"), "k3d-mine", ""),
+        (("minikube", "image", "load", "ARCHIVE", "--profile", "work"), "work", "minikube.sigs.k8s.io"),
+        (("docker", "image", "load", "--input", "ARCHIVE"), "orbstack", ""),
+        (("nerdctl", "--namespace", "k8s.io", "image", "load", "--input", "ARCHIVE"), "rancher-desktop", ""),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+@pytest.mark.endurance
+def test_each_program(environment: Environment, command: tuple[str, ...], cluster: str, provider: str) -> None:
+    """A pod runs the image that the program of its cluster has loaded."""
+    program = install(environment, command, cluster, provider=provider)
+    write(environment, "one")
+
+    environment.platform("deploy").expect()
+
+    assert program.loads == 1
+    assert read_text(environment) == "one"

@@ -1,0 +1,37 @@
+"""The pods of images that are loaded into the nodes: they use no registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conftest import Project
+
+FILE = """\
+services:
+  web: {build: ., volumes: ["data:/data"]}
+  db: {image: postgres}
+volumes: {data: {}}
+"""
+
+
+def policies(project: Project, **settings: Any) -> dict[str, str]:
+    """The pull policy of each container, those of init containers too."""
+    reading = project({"compose.yaml": FILE, "Dockerfile": "FROM busybox\n"}).read(**settings)
+    assert reading.plan is not None, reading.messages
+    workloads = [desired.manifest["spec"] for desired in reading.plan.objects if desired.key.kind.value == "workload"]
+    pods = [spec["template"]["spec"] for spec in workloads]
+    containers = [found for pod in pods for found in (*pod.get("initContainers", ()), *pod["containers"])]
+    return {container["name"]: container.get("imagePullPolicy", "") for container in containers}
+
+
+def test_only_loaded_images_are_never_pulled(project: Project) -> None:
+    """The policy is on every container with the built image, and on no other."""
+    found = policies(project, load_policy="Never")
+
+    assert found == {"platform-tools": "", "platform-fill": "Never", "web": "Never", "db": ""}
+
+
+def test_a_registry_comes_first(project: Project) -> None:
+    """With a registry, of the user or of the cluster, images are pushed and pulled."""
+    assert set(policies(project, load_policy="Never", registry="localhost:5001").values()) == {""}
+    assert set(policies(project, load_policy="Never", default_registry="localhost:5001").values()) == {""}
