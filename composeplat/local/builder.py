@@ -87,9 +87,13 @@ def _network() -> dict[str, object]:
 def builder_mounts(layout: Layout, buildkitd: str) -> list[list[str]]:
     """Commands that put what lies in closed folders where the builder can reach it, within the cluster's namespaces."""
     run = layout.build_run
+    plugins = str(run / "cni")
     return [
         ["mount", "--bind", str(layout.build_data), str(run / "state")],
         ["mount", "--bind", buildkitd, str(run / "buildkitd")],
+        # Most machines forbid programs below /run, and the network plugins are scripts there.
+        ["mount", "--bind", plugins, plugins],
+        ["mount", "-o", "remount,bind,exec,nosuid,nodev", plugins],
     ]
 
 

@@ -89,11 +89,18 @@ class Builds:
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builds]:
     folder = tmp_path_factory.mktemp("builds")
     cluster = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=PORTS, egress=False)
+    sockets = cluster.layout.build_run
+    sockets.mkdir()
+    # As Debian, Ubuntu and Fedora mount /run, though not every machine that runs the tests.
+    run("mount", "-t", "tmpfs", "-o", "noexec,nosuid,nodev", "tmpfs", str(sockets))
     try:
         cluster.start()
         push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
         yield Builds(cluster, folder)
     finally:
+        cluster.stop()
+        if sockets.is_mount():
+            run("umount", str(sockets))
         cluster.delete()
 
 
@@ -303,6 +310,8 @@ def test_a_stopped_cluster_leaves_nothing_of_builds(builds: Builds) -> None:
     (step,) = wait(lambda: running(builds, "sleep"))
     builder = {process.pid for process in running(builds, "buildkitd") + running(builds, "frontdoor")}
 
+    # The cluster has this mount in its own namespace.
+    run("umount", "--lazy", str(builds.cluster.layout.build_run))
     builds.cluster.stop()
     build.communicate(timeout=30)
 
