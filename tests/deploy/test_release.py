@@ -7,46 +7,20 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from composeplat import __version__
 from tests.conftest import ROOT
+from tests.debian_root import inside, needs_debian, root_archive
 from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.release import SDIST, WHEEL, Release, build, content, find_python, install, run
 from tests.deploy.test_embedded import fetch
 
-WHEEL, SDIST = f"composeplat-{__version__}-py3-none-any.whl", f"composeplat-{__version__}.tar.gz"
 INFO = f"composeplat-{__version__}.dist-info"
 pytestmark = pytest.mark.build
-
-
-def run(*args: str | Path, folder: Path = ROOT) -> str:
-    done = subprocess.run([str(word) for word in args], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def build(folder: Path, output: Path, *targets: str) -> None:
-    run(sys.executable, "-m", "hatchling", "build", "-d", output, *(f"-t{target}" for target in targets), folder=folder)
-
-
-def content(wheel: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(wheel) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    folder: Path
-    platform: Path
-    """The command, in an environment where nothing else is installed."""
-
-    @property
-    def wheel(self) -> dict[str, bytes]:
-        return content(self.folder / WHEEL)
 
 
 @pytest.fixture(scope="module")
@@ -55,31 +29,6 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     folder = tmp_path_factory.mktemp("release")
     build(ROOT, folder, "sdist", "wheel")
     return Release(folder, install(sys.executable, folder / WHEEL, folder / "venv"))
-
-
-def install(python: str | Path, wheel: Path, folder: Path) -> Path:
-    """Install the wheel into an empty environment; gives the command."""
-    run(python, "-m", "venv", folder)
-    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    # Nothing is compiled, as most of what comes with the providers is never imported.
-    run(*pip, "--no-compile", "--require-hashes", "-r", ROOT / "requirements" / "runtime.txt")
-    run(*pip, "--no-deps", "--no-index", wheel)
-    return folder / "bin" / "platform"
-
-
-def find_python(version: str) -> Path | None:
-    """Find an interpreter of a version: on PATH, or among those of pyenv."""
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = [Path(on_path) for on_path in [shutil.which(f"python{version}")] if on_path]
-    found += sorted(pyenv.glob(f"{version}.*/bin/python"))
-    return next((path for path in found if is_python(path, version)), None)
-
-
-def is_python(path: Path, version: str) -> bool:
-    """Whether a program is that version: pyenv has programs of names whose version is not installed."""
-    script = "import sys; print('%d.%d' % sys.version_info[:2])"
-    done = subprocess.run([path, "-c", script], capture_output=True, text=True, check=False)
-    return done.stdout.strip() == version
 
 
 def test_wheel_has_the_whole_package(release: Release) -> None:
@@ -141,20 +90,36 @@ def test_an_example_is_deployed(release: Release, environment: Environment) -> N
     assert "<h1 id=" in until(lambda: fetch(environment, urls[0].rpartition(":")[0]))
 
 
-@pytest.mark.parametrize("version", [pytest.param("3.12", marks=pytest.mark.endurance), "3.13", "3.14"])
+@pytest.mark.parametrize("version", [pytest.param("3.12", marks=pytest.mark.endurance), "3.13"])
 def test_other_versions_of_python(release: Release, environment: Environment, version: str, tmp_path: Path) -> None:
     """The wheel deploys with each version of Python that this machine has, from an environment of its own."""
     python = find_python(version)
     if python is None:
         pytest.skip(f"this machine has no Python {version}")
-    platform = install(python, release.folder / WHEEL, tmp_path / "venv")
+
+    deploy_from(environment, install(python, release.folder / WHEEL, tmp_path / "venv"))
+
+
+@needs_debian
+@pytest.mark.endurance
+def test_the_python_of_debian_testing(release: Release, environment: Environment, tmp_path: Path) -> None:
+    """The wheel deploys with Python 3.14, in a root file system that has nothing else: Debian's next release has it."""
+    archive = root_archive("forky", ("python3", "python3-venv", "ca-certificates"))
+    folders = {ROOT, release.folder.parents[1], tmp_path, Path(environment.variables["COMPOSEPLAT_CACHE"])}
+    there = inside(archive, tmp_path.parent / f"{tmp_path.name}-root", sorted(folders))
+    try:
+        assert run(*there, "python3", "--version").startswith("Python 3.14.")
+        deploy_from(environment, install("python3", release.folder / WHEEL, tmp_path / "venv", there), there)
+    finally:
+        shutil.rmtree(tmp_path.parent / f"{tmp_path.name}-root")
+
+
+def deploy_from(environment: Environment, platform: Path, there: Sequence[str] = ()) -> None:
+    """Deploy a service with an installed command; a warning of Python about this package fails."""
     environment.write(f"services: {{web: {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0s}}}}")
     variables = {**environment.variables, "PYTHONWARNINGS": "error:::composeplat"}
-    command = [str(platform), *environment.command_line("deploy")[1:]]
-    done = subprocess.run(
-        command, cwd=environment.folder, env=variables, capture_output=True, text=True, check=False,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    _, *args = environment.command_line("deploy")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(*there, platform, *args, folder=environment.folder, variables=variables)
+
     assert environment.pods("web")
