@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum, StrEnum
 from typing import Any
@@ -24,6 +24,9 @@ from composeplat.diagnostics import printable
 
 MASK = "[secret]"
 _TENTHS_BELOW_S = 10
+_TRANSFER_INTERVAL_S = 1.0
+_UNITS = ("KiB", "MiB", "GiB", "TiB")
+_KIB = 1024
 
 
 class Phase(StrEnum):
@@ -80,6 +83,16 @@ class Step:
         return not self.phase.is_final
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """How far a download has come, about once a second; its start and its end are those of the step of that name."""
+
+    name: str
+    done_bytes: int
+    total_bytes: int | None = None
+    """None if the server has not said it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """A sentence about work that was done on the way."""
@@ -117,7 +130,7 @@ class Finished:
     """The end of the work: the phases of services don't change any more."""
 
 
-Event = ServiceProgress | Step | Note | SessionEvent | Conclusion | Result | Finished
+Event = ServiceProgress | Step | Transfer | Note | SessionEvent | Conclusion | Result | Finished
 Handler = Callable[[Event], None]
 
 # masking --------------------------------------------------------------------------------------------------------------
@@ -282,6 +295,26 @@ def step(name: str, *, usual_seconds: float | None = None, is_transient: bool = 
 
 
 @contextmanager
+def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Run a download as a step that begins with the first call of what it yields, and has the size in its name."""
+    with ExitStack() as stack:
+        steps: list[str] = []
+        shown_at = 0.0
+
+        def show(done_bytes: int, total_bytes: int | None) -> None:
+            nonlocal shown_at
+            if not steps:
+                steps.append(f"{name}, {format_bytes(total_bytes)}" if total_bytes else name)
+                stack.enter_context(step(steps[0]))
+                shown_at = time.monotonic()
+            elif time.monotonic() - shown_at > _TRANSFER_INTERVAL_S:
+                shown_at = time.monotonic()
+                emit(Transfer(name=steps[0], done_bytes=done_bytes, total_bytes=total_bytes))
+
+        yield show
+
+
+@contextmanager
 def work(name: str) -> Iterator[None]:
     """Run the main work of a command: its end is the end of all phases."""
     try:
@@ -301,6 +334,8 @@ def event_data(event: Event) -> dict[str, object] | None:
             return {"event": "service", **asdict(event), "seconds": round(event.seconds, 1)}
         case Step(name=name, phase=phase, seconds=seconds):
             return {"event": "step", "name": name, "phase": phase, "seconds": round(seconds, 1)}
+        case Transfer(name=name, done_bytes=done, total_bytes=total):
+            return {"event": "download", "name": name, "bytes": done, "total_bytes": total}
         case Note(message):
             return {"event": "note", "message": message}
         case SessionEvent(data):
@@ -318,6 +353,8 @@ def event_message(event: Event) -> str:
             return message
         case Step():
             return _step_message(event)
+        case Transfer(name=name, done_bytes=done, total_bytes=total):
+            return f"{name}: {format_bytes(done)}" + (f", {100 * done // total} %" if total else "")
         case _:
             return ""
 
@@ -327,6 +364,12 @@ def _step_message(step: Step) -> str:
         return f"{step.name} …" + (f", usually {format_seconds(step.usual_seconds)}" if step.usual_seconds else "")
     failed = "failed after " if step.phase is Phase.FAILED else ""
     return f"{step.name}: {failed}{format_seconds(step.seconds)}"
+
+
+def format_bytes(size: int) -> str:
+    """Format a size with the largest unit that it is at least one of: ``1.5 GiB``."""
+    power = min(len(_UNITS), max(1, (size.bit_length() - 1) // 10))
+    return f"{size / _KIB**power:.1f} {_UNITS[power - 1]}"
 
 
 def format_seconds(seconds: float) -> str:
@@ -340,7 +383,7 @@ _line_lock = threading.Lock()
 
 
 def _write_line(event: Event) -> None:
-    if isinstance(event, Step) and event.is_transient:
+    if isinstance(event, Transfer) or (isinstance(event, Step) and event.is_transient):
         return
     message = event_message(event)
     if message:

@@ -105,6 +105,7 @@ EVENTS: dict[str, progress.Event] = {
     "failed": progress.ServiceProgress(service="web", phase=Phase.FAILED, message=PLANTED),
     "step": progress.Step(name=f"asking {PLANTED}"),
     "step-done": progress.Step(name=f"asking {PLANTED}", phase=Phase.DONE),
+    "transfer": progress.Transfer(name=PLANTED, done_bytes=1),
     "note": progress.Note(PLANTED),
     "conclusion": progress.Conclusion(PLANTED),
     "result": progress.Result({"schema": "platform/deploy/1", "failures": [DATA]}),
@@ -142,6 +143,8 @@ SILENT = {
     *(f"{mode}-finished" for mode in ProgressMode),
     *(f"{mode}-result" for mode in ProgressMode if mode is not ProgressMode.JSON),
     *(f"quiet-{name}" for name in ("service", "failed", "step", "step-done", "note")),
+    # A line for it comes after ten seconds alone, or beside its step.
+    *(f"{mode}-transfer" for mode in ProgressMode if mode is not ProgressMode.JSON),
     "json-conclusion",
 }
 

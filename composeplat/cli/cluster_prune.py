@@ -12,9 +12,7 @@ from composeplat.cli.console import table, write_output
 from composeplat.diagnostics import ComposeplatError, printable
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.prune import Scope, delete_leftovers, find_leftovers
-
-_UNITS = ("KiB", "MiB", "GiB", "TiB")
-_KIB = 1024
+from composeplat.progress import format_bytes
 
 
 def run(*, all_images: bool, volumes: bool, yes: bool) -> None:
@@ -24,23 +22,17 @@ def run(*, all_images: bool, volumes: bool, yes: bool) -> None:
     if not found:
         progress.conclude("there is nothing to delete")
         return
-    rows = [(leftover.kind, printable(leftover.name), show_bytes(leftover.size)) for leftover in found]
+    rows = [(leftover.kind, printable(leftover.name), format_bytes(leftover.size)) for leftover in found]
     write_output(table([("KIND", "NAME", "SIZE"), *rows]))
     if not yes:
         _confirm(sum(leftover.size for leftover in found))
     with progress.step("deleting"):
         freed = delete_leftovers(cluster, scope, found)
-    progress.conclude(f"freed {show_bytes(freed)}")
+    progress.conclude(f"freed {format_bytes(freed)}")
 
 
 def _confirm(size: int) -> None:
     if not sys.stdin.isatty():
         raise ComposeplatError("nothing was deleted: there is no terminal to confirm that on", "give --yes too")
-    if not typer.confirm(f"Delete this, {show_bytes(size)}?", default=False, err=True):
+    if not typer.confirm(f"Delete this, {format_bytes(size)}?", default=False, err=True):
         raise ComposeplatError("nothing was deleted")
-
-
-def show_bytes(size: int) -> str:
-    """Format a size with the largest unit that it is at least one of: ``1.5 GiB``."""
-    power = min(len(_UNITS), max(1, (size.bit_length() - 1) // 10))
-    return f"{size / _KIB**power:.1f} {_UNITS[power - 1]}"

@@ -9,12 +9,12 @@ from typing import Any
 import typer
 
 from composeplat import progress
-from composeplat.cli.cluster_prune import show_bytes
 from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.diagnostics import Exit
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.disk_use import IMAGE_PURPOSES, Disk, disk_use, read_disk, read_limit
+from composeplat.progress import format_bytes
 
 #: What answers at each port of this machine, by the name of its option.
 _ADDRESSES = {
@@ -77,12 +77,12 @@ def _show(
 def _show_disk(used: Mapping[str, int], disk: Disk, images: int, limit: int) -> None:
     if not used:
         return
-    rows = [(purpose, show_bytes(size)) for purpose, size in used.items()]
+    rows = [(purpose, format_bytes(size)) for purpose, size in used.items()]
     if limit:
-        rows.append(("images and caches", f"{show_bytes(images)} of at most {show_bytes(limit)}"))
-    write_output(table([("DISK", "SIZE"), *rows, (_FREE, show_bytes(disk.free))]))
+        rows.append(("images and caches", f"{format_bytes(images)} of at most {format_bytes(limit)}"))
+    write_output(table([("DISK", "SIZE"), *rows, (_FREE, format_bytes(disk.free))]))
     if disk.is_nearly_full:
-        write_message(f"the disk is nearly full: {show_bytes(disk.reserve)} should be free\n")
+        write_message(f"the disk is nearly full: {format_bytes(disk.reserve)} should be free\n")
         write_message("hint: delete files of your own, or volumes: platform cluster prune --all --volumes\n")
 
 

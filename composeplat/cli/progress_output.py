@@ -17,10 +17,11 @@ from typing import Protocol, Self
 from composeplat import progress
 from composeplat.cli.console import is_raw, is_unicode, wants_color, write_message
 from composeplat.cli.options import ProgressMode
-from composeplat.progress import Conclusion, Event, Finished, Note, Phase, ServiceProgress, SessionEvent, Step
+from composeplat.progress import Conclusion, Event, Finished, Note, Phase, ServiceProgress, SessionEvent, Step, Transfer
 
 _REDRAW_INTERVAL_S = 0.1
 _STILL_INTERVAL_S = 15.0
+_TRANSFER_INTERVAL_S = 10.0
 #: A transient step that takes less has no line.
 _MIN_STEP_S = 2.0
 _MARKS = {"ready": "✓", "built": "✓", "unchanged": "✓", "done": "✓", "failed": "✗", "pending": "·"}
@@ -145,6 +146,9 @@ class Lines:
                 self._write_line(_service_line(event))
             case Step():
                 self._handle_step(event)
+            case Transfer():
+                if time.monotonic() - self._last_line_at > _TRANSFER_INTERVAL_S:
+                    self._write_line(progress.event_message(event))
             case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
                 self._write_line(message)
             case Finished():
@@ -197,6 +201,8 @@ class Table:
     _begun: dict[str, float] = field(default_factory=dict)
     """When each row's present phase began."""
     _steps: dict[str, Step] = field(default_factory=dict)
+    _transfers: dict[str, Transfer] = field(default_factory=dict)
+    """How far the downloads among the steps have come."""
     _drawn: int = 0
 
     def handle(self, event: Event) -> None:
@@ -206,6 +212,8 @@ class Table:
                 self._begun[event.service] = time.monotonic() - event.seconds
             case Step():
                 self._handle_step(event)
+            case Transfer():
+                self._transfers[event.name] = event
             case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
                 self._write_line(message)
             case Finished():
@@ -220,6 +228,7 @@ class Table:
             self._begun[step.name] = time.monotonic()
             return
         self._steps.pop(step.name, None)
+        self._transfers.pop(step.name, None)
         if not step.is_transient:
             columns, _ = _size()
             self._write(_row(step.phase, progress.event_message(step), "", columns) + "\n")
@@ -268,7 +277,9 @@ class Table:
     def _step_row(self, step: Step, columns: int) -> str:
         seconds = time.monotonic() - self._begun[step.name]
         usual = f" of about {progress.format_seconds(step.usual_seconds)}" if step.usual_seconds else ""
-        return _row(step.phase, step.name, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)
+        transfer = self._transfers.get(step.name)
+        text = progress.event_message(transfer) if transfer else step.name
+        return _row(step.phase, text, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)
 
 
 def _row(phase: str, text: str, clock: str, columns: int) -> str:

@@ -33,6 +33,10 @@ class Cache:
         """Hold a lock for what only one setup may do at a time."""
         return hold_lock(self.folder / "locks" / name, on_wait)
 
+    def parts(self, tool: Tool) -> Path:
+        """The folder of what has come of a program's release, until the program is in place."""
+        return self.folder / "downloads" / tool.name
+
     @contextlib.contextmanager
     def staging(self, program: Path) -> Iterator[Path]:
         """Yield a folder to make a program in, which takes its place when the block ends without an error.

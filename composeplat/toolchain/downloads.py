@@ -2,6 +2,7 @@
 
 Owns their URLs, their pinned checksums, and extracting a program from an archive.
 Only a release with a pinned checksum is downloaded, and only a file that has it is kept and run.
+A release that is not whole stays in the cache, and the next run continues it.
 A host that does not answer at once is skipped silently, and the program is built. A proxy that needs a login, or can't
 be used, is an error.
 ``COMPOSEPLAT_DOWNLOADS=off`` builds every program.
@@ -11,35 +12,35 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import http.client
-import io
 import os
 import platform
 import subprocess
 import tarfile
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
-from composeplat.system.proxies import find_proxy_for
 from composeplat.toolchain.tools import Tool
+from composeplat.toolchain.transfer import (
+    BROKEN,
+    BadDownload,
+    RefusedRedirect,
+    Show,
+    drop,
+    fetch,
+    is_login_wanted,
+    opener,
+)
 
 VARIABLE = "COMPOSEPLAT_DOWNLOADS"
 SYSTEMS = ("linux", "darwin")
 MACHINES = ("amd64", "arm64")
 _ANSWER_TIMEOUT_S = 3.0
-_DOWNLOAD_TIMEOUT_S = 600.0
-_MAX_BYTES = 1024**3
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-_BROKEN = (OSError, EOFError, zlib.error, http.client.HTTPException, tarfile.TarError)
-
-
-class BadDownload(Exception):
-    """A release can't be used; the text continues a sentence that names it."""
 
 
 def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
@@ -54,71 +55,52 @@ def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
     return _answers(f"{parts.scheme}://{parts.netloc}/", proxies)
 
 
-def download(tool: Tool, folder: Path, environment: Mapping[str, str]) -> None:
-    """Put a program of the pinned release into a folder, or raise and leave the folder empty."""
+def download(tool: Tool, folder: Path, parts: Path, environment: Mapping[str, str], show: Show) -> None:
+    """Put a program of the pinned release into a folder, or raise and leave the folder empty.
+
+    The caller holds the program's lock: ``parts`` has what came of its release in earlier runs.
+    """
     url = release_url(tool)
-    content = fetch(url, environment)
-    found, pinned = sha256(content), pinned_checksum(tool.checksums, archive_name(url))
-    if found != pinned:
-        raise BadDownload(f"does not have the pinned checksum: {url} is {found[:12]}…, not {pinned[:12]}…")
+    archive = parts / archive_name(url)
+    _remove_others(archive)
+    _obtain(url, archive, pinned_checksum(tool.checksums, archive.name), environment, show)
     program = folder / tool.name
-    program.write_bytes(_program_in(content, url, tool.name))
+    program.write_bytes(_program_in(archive, url, tool.name))
     program.chmod(0o755)
     if not _is_runnable(program):
         program.unlink()
         raise BadDownload(f"does not run on this machine: {url}")
 
 
-def fetch(url: str, environment: Mapping[str, str]) -> bytes:
-    """Download from an address, through the proxy of the environment."""
-    try:
-        with _opener(environment).open(url, timeout=_DOWNLOAD_TIMEOUT_S) as answer:
-            content: bytes = answer.read(_MAX_BYTES + 1)
-    except (*_BROKEN, MissingPiece) as error:
-        if isinstance(error, urllib.error.HTTPError):
-            error.close()
-        raise BadDownload(f"can't be downloaded from {url}: {_reason(error, url, environment)}") from error
-    if len(content) > _MAX_BYTES:
-        raise BadDownload(f"is larger than {_MAX_BYTES // 1024**2} MiB: {url}")
-    return content
+def _remove_others(archive: Path) -> None:
+    """Remove parts of releases of other versions."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    for path in archive.parent.iterdir():
+        if not path.name.startswith(archive.name):
+            path.unlink()
 
 
-def _reason(error: Exception, url: str, environment: Mapping[str, str]) -> str:
-    if isinstance(error, MissingPiece):
-        return f"{error}: {error.hint}"
-    proxy = find_proxy_for(environment, url)
-    if proxy is None or not _is_login_wanted(error):
-        return str(error)
-    wants = "refuses the login of its URL" if proxy.authorization else "needs a login"
-    return f"the proxy {proxy.address} {wants}: put user and password into its URL, http://user:password@host:port"
+def _obtain(url: str, archive: Path, pinned: str, environment: Mapping[str, str], show: Show) -> None:
+    """Download a release, or the rest of it. If its parts don't fit together, download it once more from its start."""
+    if archive.exists() and sha256(archive) == pinned:
+        return
+    for _ in range(2):
+        is_resumed = fetch(url, archive, environment, show)
+        found = sha256(archive)
+        if found == pinned:
+            return
+        drop(archive)
+        if not is_resumed:
+            break
+    raise BadDownload(f"does not have the pinned checksum: {url} is {found[:12]}…, not {pinned[:12]}…")
 
 
-def _is_login_wanted(error: Exception) -> bool:
-    """Return whether a proxy answered 407; of a tunnel the library has the answer only as text."""
-    wanted = http.client.PROXY_AUTHENTICATION_REQUIRED
-    return getattr(error, "code", 0) == wanted or f"Tunnel connection failed: {wanted:d}" in str(error)
-
-
-class _ThroughProxies(urllib.request.BaseHandler):
-    """Leads every request through the proxy that is named for its address: that of a redirect too."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-
-    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        proxy = find_proxy_for(self._environment, request.full_url)
-        if proxy is not None:
-            request.set_proxy(proxy.netloc, "http")
-            if proxy.authorization:
-                request.add_unredirected_header("Proxy-authorization", proxy.authorization)
-        return request
-
-    https_request = http_request
-
-
-def _opener(environment: Mapping[str, str]) -> urllib.request.OpenerDirector:
-    """What opens addresses. The library's own proxies are those of the process's environment, and are left out."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _ThroughProxies(environment))
+def release_checksum(url: str, environment: Mapping[str, str], show: Show) -> str:
+    """The checksum that a release has now."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / archive_name(url)
+        fetch(url, archive, environment, show)
+        return sha256(archive)
 
 
 def release_url(tool: Tool, system: str = "", machine: str = "") -> str:
@@ -136,8 +118,9 @@ def archive_name(url: str) -> str:
     return url.rpartition("/")[2]
 
 
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def pinned_checksum(path: Path, archive: str) -> str:
@@ -155,29 +138,29 @@ def read_checksums(path: Path) -> dict[str, str]:
 def _answers(url: str, proxies: tuple[tuple[str, str], ...]) -> bool:
     request = urllib.request.Request(url, method="HEAD")
     try:
-        with _opener(dict(proxies)).open(request, timeout=_ANSWER_TIMEOUT_S):
+        with opener(dict(proxies)).open(request, timeout=_ANSWER_TIMEOUT_S):
             return True
     except urllib.error.HTTPError as error:
         error.close()
         return True
-    except MissingPiece:
-        # The download reports what is wrong with the proxy.
+    except (MissingPiece, RefusedRedirect):
+        # The download reports what is wrong with the proxy, or the server.
         return True
     except OSError as error:
-        return _is_login_wanted(error)
+        return is_login_wanted(error)
 
 
-def _program_in(content: bytes, url: str, name: str) -> bytes:
+def _program_in(path: Path, url: str, name: str) -> bytes:
     """A program by itself, or the one in a gzipped tar, whatever folder it is in."""
     if not url.endswith(".tar.gz"):
-        return content
+        return path.read_bytes()
     try:
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        with tarfile.open(path) as archive:
             member = next((m for m in archive if m.isfile() and os.path.basename(m.name) == name), None)
             stream = archive.extractfile(member) if member else None
             if stream:
                 return stream.read()
-    except _BROKEN as error:
+    except BROKEN as error:
         raise BadDownload(f"is no archive: {url} ({error})") from error
     raise BadDownload(f"has no program '{name}': {url}")
 

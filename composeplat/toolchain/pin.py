@@ -16,14 +16,13 @@ from composeplat.system.atomic import write_file
 from composeplat.toolchain.downloads import (
     MACHINES,
     SYSTEMS,
-    BadDownload,
     archive_name,
-    fetch,
     read_checksums,
+    release_checksum,
     release_url,
-    sha256,
 )
 from composeplat.toolchain.tools import CHECKSUMS, TOOLS, Tool
+from composeplat.toolchain.transfer import BadDownload
 
 
 def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> list[str]:
@@ -32,12 +31,13 @@ def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> li
     pinned: dict[str, str] = {}
     problems: list[str] = []
     for url, tool in _releases(tools).items():
+        name = archive_name(url)
         try:
-            found = sha256(fetch(url, environment))
+            with progress.transfer(f"downloading {name}") as show:
+                found = release_checksum(url, environment, show)
         except BadDownload as error:
             problems.append(f"{tool.name} {tool.version} {error}")
             continue
-        name = archive_name(url)
         if known.get(name, found) != found:
             problems.append(f"{name} is pinned with another checksum: {known[name]}, and is {found} now")
         pinned[name] = found

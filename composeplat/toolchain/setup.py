@@ -17,9 +17,10 @@ from composeplat import progress
 from composeplat.diagnostics import MissingPiece
 from composeplat.system.folders import cache_folder
 from composeplat.toolchain.cache import Cache
-from composeplat.toolchain.downloads import BadDownload, can_download, download
+from composeplat.toolchain.downloads import can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool
+from composeplat.toolchain.transfer import BadDownload
 from composeplat.toolchain.versions import version_output
 
 
@@ -104,6 +105,7 @@ class Toolchain:
                 origin = Origin.DOWNLOADED if self._download(tool, name) else Origin.BUILT
                 if origin is Origin.BUILT:
                     self._build(tool, name)
+                shutil.rmtree(self.cache.parts(tool), ignore_errors=True)
         return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=origin)
 
     def _download(self, tool: Tool, name: str) -> bool:
@@ -111,10 +113,10 @@ class Toolchain:
             return False
         try:
             with (
-                progress.step(f"downloading {name}"),
+                progress.transfer(f"downloading {name}") as show,
                 self.cache.staging(self.cache.program_path(tool)) as staged,
             ):
-                download(tool, staged, self.environment)
+                download(tool, staged, self.cache.parts(tool), self.environment, show)
         except BadDownload as error:
             progress.note(f"{name} {error}; it is built instead")
             return False

@@ -17,7 +17,7 @@ import pytest
 from composeplat import progress
 from composeplat.cli import progress_output
 from composeplat.cli.console import raw_terminal
-from composeplat.cli.progress_output import Screen, Table
+from composeplat.cli.progress_output import Lines, Screen, Table
 from composeplat.progress import Event, Phase, ServiceProgress
 from tests.conftest import ROOT, VARIABLES
 from tests.schemas import checked_event
@@ -486,3 +486,32 @@ def test_all_services_at_the_end() -> None:
 def test_a_terminal_without_room(rows: int, columns: int) -> None:
     """A terminal that says it has no room breaks nothing."""
     assert "s11" in on_terminal(*MANY, DRAWN, rows=rows, columns=columns)
+
+
+def transfer(done: int) -> dict[str, Any]:
+    return {"kind": "Transfer", "name": "downloading it, 5.0 MiB", "done_bytes": done * 2**20, "total_bytes": 5 * 2**20}
+
+
+DOWNLOAD = "downloading it, 5.0 MiB"
+
+
+def test_a_download_on_a_terminal() -> None:
+    """The line of its step says how far it is, and is the step's own again once it has ended."""
+    shown = screens(step(DOWNLOAD), transfer(1), DRAWN, transfer(3), DRAWN, step(DOWNLOAD, "done", seconds=2))
+
+    rows = [line[2:].partition("  ")[0] for lines in shown for line in lines]
+    assert f"{DOWNLOAD}: 1.0 MiB, 20 %" in rows
+    assert f"{DOWNLOAD}: 3.0 MiB, 60 %" in rows
+    assert rows[-1] == f"{DOWNLOAD}: 2.0 s"
+
+
+def test_a_download_as_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line says how far it is once nothing was printed for ten seconds."""
+    lines = Lines()
+    monkeypatch.setattr(progress_output, "_TRANSFER_INTERVAL_S", 0.2)
+    lines.handle(progress.Step(name=DOWNLOAD))
+    lines.handle(progress.Transfer(name=DOWNLOAD, done_bytes=2**20, total_bytes=5 * 2**20))
+    time.sleep(0.3)
+    lines.handle(progress.Transfer(name=DOWNLOAD, done_bytes=2 * 2**20, total_bytes=5 * 2**20))
+
+    assert capsys.readouterr().err == f"{DOWNLOAD} …\n{DOWNLOAD}: 2.0 MiB, 40 %\n"

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from composeplat.cli.cluster_prune import show_bytes
 from composeplat.cluster.api import Api
 from composeplat.cluster.leftovers import abandoned_claims, used_images
 from composeplat.local.builder_cache import parse_size
 from composeplat.local.image_cache import UNTAGGED, ImageCache
 from composeplat.local.node_images import NodeImage, parse_images
 from composeplat.local.registry_storage import RegistryStorage
+from composeplat.progress import format_bytes
 
 OLD = 1_000_000_000
 
@@ -192,7 +192,7 @@ sha256:cc               application/vnd.oci.image.manifest.v1+json sha256:bb   5
 def test_sizes() -> None:
     """Builder sizes: buildx prints decimal units, and this command binary ones."""
     assert [parse_size(text) for text in ("0B", "4.096kB", "10.5MB", "2GB", "?")] == [0, 4096, 10_500_000, 2 * 10**9, 0]
-    assert [show_bytes(size) for size in (0, 1536, 5 * 2**20, 2**30)] == ["0.0 KiB", "1.5 KiB", "5.0 MiB", "1.0 GiB"]
+    assert [format_bytes(size) for size in (0, 1536, 5 * 2**20, 2**30)] == ["0.0 KiB", "1.5 KiB", "5.0 MiB", "1.0 GiB"]
 
 
 class MirrorFolder:

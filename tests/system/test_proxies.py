@@ -202,7 +202,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [
             "openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-            "-days", "2", "-subj", "/CN=server", "-addext", "subjectAltName=DNS:api.behind.invalid",
+            "-days", "2", "-subj", "/CN=server", "-addext", "subjectAltName=DNS:api.behind.invalid,IP:127.0.0.1",
             "-keyout", folder / "server.key", "-out", folder / "server.crt",
         ],
         check=True, capture_output=True,

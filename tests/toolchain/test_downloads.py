@@ -23,11 +23,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from composeplat.toolchain import downloads
 from composeplat.toolchain.downloads import (
-    BadDownload,
     archive_name,
     can_download,
-    download,
     pinned_checksum,
     read_checksums,
     release_url,
@@ -35,6 +34,7 @@ from composeplat.toolchain.downloads import (
 from composeplat.toolchain.pin import pin
 from composeplat.toolchain.setup import Origin, Toolchain
 from composeplat.toolchain.tools import BUILDX, CHECKSUMS, FRONTDOOR, PULUMI, TOOLS, Tool
+from composeplat.toolchain.transfer import BadDownload
 from tests.cluster.objects import Answer, Server
 from tests.system.test_proxies import Tunnel, behind, keys, tunnel
 from tests.toolchain.test_setup import environment
@@ -85,6 +85,11 @@ def upstream(tmp_path: Path) -> Iterator[Releases]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+def download(tool: Tool, folder: Path, environment: dict[str, str]) -> None:
+    """Download a program into a folder, with the parts of its release in a folder beside it."""
+    downloads.download(tool, folder, folder.with_name(f"{folder.name}-parts"), environment, lambda *_: None)
 
 
 def archive(*names: str) -> bytes:
@@ -328,15 +333,19 @@ def resolving(name: str) -> Callable[..., object]:
     return lambda host, *rest, **more: find("127.0.0.1" if host == name else host, *rest, **more)
 
 
-def test_a_redirect_goes_past_a_proxy(upstream: Releases, proxy: HttpProxy, tmp_path: Path) -> None:
+def test_a_redirect_goes_past_a_proxy(
+    upstream: Releases, proxy: HttpProxy, keys: Path, behind: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a redirect the proxy is chosen again, by the new address: this machine needs none."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(keys / "server.crt"))
+    behind.answers = {"/it": Answer(PROGRAM)}
     tool = released(upstream)
-    proxy.sends_on_to = f"{upstream.base}/it"
+    proxy.sends_on_to = f"https://127.0.0.1:{behind.port}/it"
 
     download(tool, tmp_path, {"HTTP_PROXY": proxy.address})
 
     assert proxy.asked == [f"GET {tool.download}"]
-    assert upstream.asked == ["/it"]
+    assert behind.paths == ["/it"]
 
 
 @pytest.mark.parametrize(
