@@ -139,8 +139,8 @@ PROGRAMS["postgres-unprivileged:15"] = replace(PROGRAMS["postgres:15"], user="po
 SHOP_IMAGES = ("nginx:1.27", "postgres:15", "python:3.11", "redis:7")
 #: Other names of the same images, as Compose files of others have them.
 ALIASES = {
-    "postgres:15-alpine": "postgres:15", "postgres:latest": "postgres:15", "redis:alpine": "redis:7",
-    "nginx:latest": "nginx:1.27",
+    "postgres:15-alpine": "postgres:15", "postgres:17": "postgres:15", "postgres:latest": "postgres:15",
+    "redis:alpine": "redis:7", "nginx:latest": "nginx:1.27",
 }  # fmt: skip
 
 

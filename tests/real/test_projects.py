@@ -21,9 +21,10 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from _pytest.mark import ParameterSet
 
+from composeplat.local.cluster import LocalCluster
 from tests.browser import Browser, find_browser
-from tests.conftest import DOMAIN
-from tests.deploy.conftest import Environment
+from tests.conftest import DOMAIN, ROOT
+from tests.deploy.conftest import Environment, an_environment
 from tests.real.conftest import HERE
 
 #: The one that every run of the tests deploys.
@@ -239,3 +240,19 @@ def test_a_project_keeps_its_data(real_environment: Environment, tmp_path: Path)
         os.environ.pop(variable, None)
     with shown_on_failure(environment):
         live(environment, tmp_path)
+
+
+@pytest.mark.cluster
+def test_the_first_example_of_the_readme(real_cluster: LocalCluster, tmp_path: Path) -> None:
+    """It runs with nginx and PostgreSQL as it stands there, by the command that stands there."""
+    example = (ROOT / "README.md").read_text().split("## You write, you get", 1)[1]
+    (tmp_path / "compose.yaml").write_text(example.split("```yaml\n", 1)[1].split("```", 1)[0])
+    command = example.split("```sh\nplatform ", 1)[1].split("\n", 1)[0]
+    with an_environment(real_cluster, tmp_path, tmp_path / "private") as environment, shown_on_failure(environment):
+        (url,) = environment.platform(*command.split()).expect().stdout.split()
+        Site(environment, url).until("/", lambda status, text: status == 200 and "nginx" in text)
+        (pod,) = environment.pods("db")
+        # Until the database is made, psql can't connect.
+        ask = "PGPASSWORD=$POSTGRES_PASSWORD psql -U postgres -h 127.0.0.1 -Atc 'SELECT 6 * 7' 2>/dev/null"
+        name = pod["metadata"]["name"]
+        assert environment.exec(name, "sh", "-c", f"until {ask}; do sleep 0.5; done") == "42\n"
