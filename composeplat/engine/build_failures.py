@@ -21,8 +21,11 @@ _NOT_FOUND = 127
 _KILLED = 137
 _MIN_HIDDEN_LENGTH = 4
 _REFUSED = re.compile(
-    r"401|403|unauthorized|denied|forbidden|no basic auth|insufficient_scope|authorization failed", re.IGNORECASE
+    r"\b401\b|\b403\b|unauthorized|denied|forbidden|no basic auth|insufficient_scope|authorization failed",
+    re.IGNORECASE,
 )
+#: As the registry says it, and as the local cluster's mirror does.
+_RATE_LIMIT = re.compile(r"\b(?:429 Too Many Requests|503 the rate limit of \S+ is reached)\W*(?P<message>.*)")
 _CONFIDENTIAL = re.compile(r"token|secret|passw|pwd|key|cred|auth", re.IGNORECASE)
 
 
@@ -155,6 +158,9 @@ def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
     host = ImageReference.parse(image).registry
     origin = ("image",) if verb == "pushed to" else ("build",)
     other = "; 'image' names another registry, or --registry where there is no 'image'" if verb == "pushed to" else ""
+    if limit := _RATE_LIMIT.search(why):
+        message = f"the rate limit of registry {host} is reached: {_short(limit['message']) or 'too many requests'}"
+        return BuildFailure(message=message, origin=origin, hint=f"log in, for a higher limit: docker login {host}")
     if _REFUSED.search(why):
         message = f"registry {host} refuses the credentials, or wants some"
         return BuildFailure(message=message, origin=origin, hint=f"docker login {host}{other}")

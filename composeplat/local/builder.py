@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
+from composeplat.local.builder_registries import certificate_files, registry_tables
+from composeplat.local.docker_settings import RegistrySettings
 from composeplat.local.layout import BUILD_USER, HOST_NETWORK, Layout
 from composeplat.system.files import Unreadable, read_bytes
 
@@ -53,17 +55,17 @@ def builder_environment(layout: Layout, search_path: str, user: Mapping[str, str
     return {"PATH": search_path, "HOME": str(run / "state"), "XDG_RUNTIME_DIR": str(run), **proxies, **authorities}
 
 
-def builder_files(layout: Layout, cni: str) -> dict[Path, str]:
+def builder_files(layout: Layout, cni: str, registries: RegistrySettings) -> dict[Path, str]:
     """The files the builder reads: path -> text."""
     run = layout.build_run
     is_host = layout.build_network == HOST_NETWORK
     config = _BUILDKIT.format(
         run=run,
-        registry=layout.host_ports.registry,
         entitlements='"network.host"' if is_host else "",
         network='networkMode = "host"' if is_host else _STEPS.format(run=run),
         limit=_LIMIT.format(limit=layout.disk_limit, kept=layout.disk_limit // 4) if layout.disk_limit else "",
         dns="" if is_host else f'[dns]\n  nameservers = ["{_RESOLVER}"]\n',
+        registries=registry_tables(layout, registries),
     )
     inside = f"nsenter --net={run / 'steps.net'} -- "
     scripts = dict.fromkeys(_PLUGINS_IN_NETWORK, inside) | dict.fromkeys(_PLUGINS, "")
@@ -97,14 +99,17 @@ def builder_mounts(layout: Layout, buildkitd: str) -> list[list[str]]:
     ]
 
 
-def prepare_builder(layout: Layout, user: Mapping[str, str]) -> None:
+def prepare_builder(layout: Layout, user: Mapping[str, str], registries: RegistrySettings) -> None:
     """Make the builder the owner of its folders, and of their content.
 
-    It can't reach the file with the user's authorities, which may be in a closed folder: it gets a copy.
+    It can't reach the files with authorities and certificates, which may be in closed folders: it gets copies.
     """
     run = layout.build_run
     if user.get(_AUTHORITIES):
         (run / _AUTHORITIES_FILE).write_bytes(_read_authorities(Path(user[_AUTHORITIES])))
+    for path, content in certificate_files(layout, registries).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     for folder in (layout.build_data, run / "state"):
         folder.mkdir(parents=True, exist_ok=True)
     (run / "buildkitd").touch()
@@ -146,8 +151,4 @@ insecure-entitlements = [{entitlements}]
 {limit}  {network}
 [worker.containerd]
   enabled = false
-{dns}[registry."docker.io"]
-  mirrors = ["localhost:{registry}"]
-[registry."localhost:{registry}"]
-  http = true
-"""
+{dns}{registries}"""

@@ -27,6 +27,7 @@ from composeplat.local.builder import builder_mounts, prepare_builder
 from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.containerd import note_other_version
+from composeplat.local.docker_settings import read_registry_settings
 from composeplat.local.images import File, Image, push
 from composeplat.local.kernel import load_modules
 from composeplat.local.layout import NODE, PAUSE_IMAGE, STORAGE_CLASS, Layout
@@ -169,6 +170,7 @@ class LocalCluster:
             slirp4netns=find_slirp4netns(self.layout, search),
             ctr=str(found[CTR.name].path),
             buildx=str(buildx.path) if buildx else "",
+            registries=read_registry_settings(self.environment),
         )
 
     def _check_ports_are_free(self) -> None:
@@ -207,7 +209,7 @@ class LocalCluster:
         for path, text in self._files(programs, token).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_private(path, text)
-        self._prepare_node()
+        self._prepare_node(programs)
         note_version(self.layout, self.kube.version)
         write_private(self.layout.ports_file, json.dumps(asdict(self.layout.host_ports)))
         for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
@@ -216,8 +218,8 @@ class LocalCluster:
         write_private(self.layout.disk_limit_file, str(self.layout.disk_limit))
         write_private(self.layout.networks_file, json.dumps(self.layout.networks))
 
-    def _prepare_node(self) -> None:
-        prepare_builder(self.layout, self.environment)
+    def _prepare_node(self, programs: Programs) -> None:
+        prepare_builder(self.layout, self.environment, programs.registries)
         note_other_version(self.layout, CONTAINERD.version)
 
     def _files(self, programs: Programs, token: str) -> dict[Path, str]:

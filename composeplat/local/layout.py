@@ -132,6 +132,11 @@ class Layout:
         return self.run / "mirror.sock"
 
     @property
+    def build_mirror_host(self) -> str:
+        """The loopback address at which the builder reaches the mirror, with the port of the registry."""
+        return "127.0.0.2"
+
+    @property
     def mirror_cache(self) -> Path:
         """What the mirror has pulled from other registries."""
         return self.folder / "mirror"

@@ -14,6 +14,7 @@ from composeplat.local import etcd, metrics
 from composeplat.local.builder import builder_arguments, builder_environment, builder_files
 from composeplat.local.cleaner import cleaner_arguments
 from composeplat.local.containerd import containerd_config
+from composeplat.local.docker_settings import RegistrySettings
 from composeplat.local.layout import (
     API_PORT,
     BUILD_USER,
@@ -75,6 +76,8 @@ class Programs:
     mirror: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The variables of the user who starts the cluster: proxies, and where Docker's logins are."""
+    registries: RegistrySettings = field(default_factory=RegistrySettings)
+    """What Docker's files on this machine say of registries."""
     slirp4netns: str = ""
     """Leads the steps of builds out; without it they have no network."""
     ctr: str = ""
@@ -93,6 +96,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         # The API asks for a token, endpoints are for all; the registry asks for nothing, and pods run what is in it.
         network = f"own+{BUILD_USER}" if name == "registry" else "tcp"
         pipes_out += [f"{network}:127.0.0.1:{outside}", f"unix:{run / name}.sock"]
+    mirror = f"own+{BUILD_USER}:{layout.build_mirror_host}:{layout.host_ports.registry}"
+    pipes_out += [mirror, f"unix:{layout.mirror_socket}"]
     # A pod on the node's network, not as root, is not let in.
     pipes_in += [f"own:127.0.0.1:{MIRROR_PORT}", f"unix:{layout.mirror_socket}"]
     egress = Part(
@@ -128,7 +133,10 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         *([egress] if _leads_out(layout, programs) else []),
         Part(
             name="mirror",
-            args=(programs.mirror, str(layout.mirror_socket), str(layout.mirror_cache), str(_cache_limit(layout))),
+            args=(
+                programs.mirror, str(layout.mirror_socket), str(layout.mirror_cache), str(_cache_limit(layout)),
+                str(programs.registries.certificates), *programs.registries.insecure,
+            ),
             network=Network.HOST,
             environment={**programs.environment, "PATH": programs.search_path},
             ready=f"unix:{layout.mirror_socket}",
@@ -276,7 +284,7 @@ def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str
             kubeconfig=layout.inner_kubeconfig,
             outside=_FORWARD.format(resolver=EGRESS_RESOLVER) if _leads_out(layout, programs) else "",
         ),
-        **builder_files(layout, programs.cni),
+        **builder_files(layout, programs.cni, programs.registries),
     }
 
 

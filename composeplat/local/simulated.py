@@ -59,7 +59,7 @@ class SimulatedCluster(LocalCluster):
         config = kubeconfig(f"https://127.0.0.1:{self.layout.host_ports.api}", self.layout, token)
         return {self.layout.kubeconfig: config, self.layout.etc / "stages.yaml": _stages()}
 
-    def _prepare_node(self) -> None:
+    def _prepare_node(self, programs: Programs) -> None:
         """There is no builder."""
 
     def _launch(self, programs: Programs) -> None:

@@ -32,10 +32,16 @@ def test_a_step_that_fails(environment: Environment) -> None:
     ("dockerfile", "more", "message"),
     [
         pytest.param(
-            "FROM busybox:9.99\n", "",
+            f"FROM localhost:{PORTS['registry']}/library/busybox:9.99\n", "",
             "compose.yaml:6:7: error: services.web: can't be built: there is no image"
-            " 'docker.io/library/busybox:9.99' to build on [deploy-failed]",
+            f" 'localhost:{PORTS['registry']}/library/busybox:9.99' to build on [deploy-failed]",
             id="a base that is not there",
+        ),
+        pytest.param(
+            "FROM registry.invalid/app:1\n", "",
+            "compose.yaml:6:7: error: services.web: can't be built on 'registry.invalid/app:1':"
+            " registry registry.invalid can't be reached: no such host [deploy-failed]",
+            id="a base of a registry that nobody knows",
         ),
         pytest.param(
             "FROM busybox:1.37\nCOPY gone /\n", "",

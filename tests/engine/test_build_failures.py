@@ -96,6 +96,37 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             id="a base of a registry that does not run",
         ),
         pytest.param(
+            "failed to solve: quay.io/none:1: failed to resolve source metadata for quay.io/none:1: unexpected status"
+            " from HEAD request to http://127.0.0.2:5403/v2/none/manifests/1?ns=quay.io: 502 quay.io can't be reached:"
+            " dial tcp: lookup quay.io: no such host\n",
+            BuildFailure(
+                message="can't be built on 'quay.io/none:1': registry quay.io can't be reached: no such host",
+                hint="check that it runs and that the name is right",
+            ),
+            id="a base that the mirror can't pull",
+        ),
+        pytest.param(
+            "failed to solve: quay.io/none:1: failed to resolve source metadata for quay.io/none:1: unexpected status"
+            " from HEAD request to http://127.0.0.2:5000/v2/none/manifests/1?ns=quay.io: 503 the rate limit of quay.io"
+            " is reached: You have reached your unauthenticated pull rate limit.\n",
+            BuildFailure(
+                message="can't be built on 'quay.io/none:1': the rate limit of registry quay.io is reached:"
+                " You have reached your unauthenticated pull rate limit.",
+                hint="log in, for a higher limit: docker login quay.io",
+            ),
+            id="a rate limit that the mirror names",
+        ),
+        pytest.param(
+            "failed to solve: quay.io/none:1: failed to resolve source metadata for quay.io/none:1: unexpected status"
+            " from HEAD request to https://quay.io/v2/none/manifests/1: 429 Too Many Requests\n",
+            BuildFailure(
+                message="can't be built on 'quay.io/none:1': the rate limit of registry quay.io is reached:"
+                " too many requests",
+                hint="log in, for a higher limit: docker login quay.io",
+            ),
+            id="a rate limit without a message",
+        ),
+        pytest.param(
             "failed to solve: failed to compute cache key: failed to calculate checksum of ref"
             ' eyasngp0drxnqi6tdbxzrvu4s::sup35c1zm96n7kuchnr7l82by: "/missing.txt": not found\n',
             BuildFailure(

@@ -162,6 +162,20 @@ def test_steps_reach_the_outside_and_not_this_machine(builds: Builds, outside: s
     assert builds.reached(*machine, *ports, *gateways, f"0.0.0.0:{port}", outside) == [outside]
 
 
+def test_steps_have_the_proxies_of_docker(builds: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the configuration of the user who builds; the image does not keep them."""
+    proxies = {"default": {"httpProxy": "http://proxy.example.com:3128", "noProxy": "localhost"}}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    tag = f"localhost:{PORTS['registry']}/proxies:1"
+
+    printed = builds.build("FROM busybox:1.37\nRUN echo proxy: $HTTP_PROXY, not $NO_PROXY\n", "--push", "--tag", tag)
+
+    assert "proxy: http://proxy.example.com:3128, not localhost" in printed
+    (tmp_path / "config.json").write_text("{}")
+    assert "proxy: none" in builds.build(f"FROM {tag}\nRUN echo proxy: ${{HTTP_PROXY:-none}}\n")
+
+
 def test_steps_see_no_abstract_socket(builds: Builds) -> None:
     """Abstract sockets belong to a network, and so this machine's are not those of steps."""
     with socket.socket(socket.AF_UNIX) as server:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from composeplat.local.image_cache import ImageCache
 from composeplat.local.images import File, Image, push
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX, CTR, FRONTDOOR, KUBE
-from tests.local.outside_registry import HOST, Answer, OutsideRegistry, basic, serving
+from tests.local.outside_registry import DOCKER_HUB, HOST, Answer, OutsideRegistry, basic, serving
 from tests.local.test_cluster import wait
 
 _FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 60
@@ -85,6 +86,7 @@ class Outside:
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
     folder = tmp_path_factory.mktemp("mirror")
+    docker_folder = folder / "docker"
     docker = {"auths": {HOST: {"auth": base64.b64encode(f"captain:{PASSWORD}".encode()).decode()}}}
     (folder / "config.json").write_text(json.dumps(docker))
     with serving(OutsideRegistry(folder, PORTS["registry"])) as registry:
@@ -92,14 +94,18 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
             **os.environ,
             "COMPOSEPLAT_CLUSTER": str(folder),
             "HTTPS_PROXY": registry.proxy,
-            "SSL_CERT_FILE": str(registry.authority),
             "DOCKER_CONFIG": str(folder),
         }
+        for host in (HOST, DOCKER_HUB):
+            (docker_folder / "certs.d" / host).mkdir(parents=True)
+            shutil.copy(registry.authority, docker_folder / "certs.d" / host / "ca.crt")
         cluster = local_cluster(environment, ports=PORTS)
         made = Outside(cluster, registry)
         registry.gate = made.answer
         try:
-            cluster.start()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("composeplat.local.docker_settings.DAEMON_FOLDER", docker_folder)
+                cluster.start()
             for name in ("app", "private", "limited"):
                 push(image_of(name), f"shop/{name}:1", ("127.0.0.1", PORTS["registry"]))
             yield made
@@ -133,20 +139,44 @@ def test_an_image_of_docker_hub_runs(outside: Outside) -> None:
     assert "HEAD /v2/hub/app/manifests/1" in outside.registry.requests
 
 
-def test_a_base_image_of_another_registry(outside: Outside, tmp_path: Path) -> None:
-    """A build starts from it, through the same proxy, with the same certificates and login."""
-    (tmp_path / "Dockerfile").write_text(f"FROM {HOST}/shop/app:1\nLABEL built=here\n")
-    (tmp_path / "buildx" / "instances").mkdir(parents=True)
-    socket_path = outside.cluster.layout.buildkit_socket
-    (tmp_path / "buildx" / "instances" / BUILDER_NAME).write_text(buildx_instance(socket_path))
+def build(outside: Outside, folder: Path, dockerfile: str, login: str = "") -> str:
+    """Build with a login of the user who builds, or none; returns what buildx prints."""
+    (folder / "context").mkdir(exist_ok=True)
+    (folder / "context" / "Dockerfile").write_text(dockerfile)
+    (folder / "instances").mkdir(exist_ok=True)
+    (folder / "instances" / BUILDER_NAME).write_text(buildx_instance(outside.cluster.layout.buildkit_socket))
+    auths = {HOST: {"auth": base64.b64encode(login.encode()).decode()}} if login else {}
+    proxies = {"default": {"httpProxy": "http://proxy.example.com:3128", "noProxy": "localhost"}}
+    (folder / "config.json").write_text(json.dumps({"auths": auths, "proxies": proxies}))
     command = [str(Toolchain(os.environ).need(BUILDX).path), "build", "--builder", BUILDER_NAME, "--progress", "plain"]
-    variables = {"DOCKER_CONFIG": str(outside.registry.folder), "BUILDX_CONFIG": str(tmp_path / "buildx")}
+    variables = {"DOCKER_CONFIG": str(folder), "BUILDX_CONFIG": str(folder)}
     done = subprocess.run(
-        [*command, str(tmp_path)], env={**os.environ, **variables}, capture_output=True, text=True, check=False
+        [*command, str(folder / "context")],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-
     assert done.returncode == 0, done.stderr
-    assert "GET /v2/shop/app/manifests/1" in outside.registry.requests
+    return done.stderr
+
+
+def test_a_base_image_comes_from_the_cache(outside: Outside, tmp_path: Path) -> None:
+    """What a pod has pulled is not pulled again for a build: only whether the tag has changed is asked."""
+    before = len(outside.registry.requests)
+
+    build(outside, tmp_path, f"FROM {HOST}/shop/app:1\nLABEL built=here\n")
+
+    requests = outside.registry.requests[before:]
+    assert "HEAD /v2/shop/app/manifests/1" in requests
+    assert [request for request in requests if request.startswith("GET /v2/shop")] == []
+
+
+def test_a_base_image_of_another_login(outside: Outside, tmp_path: Path) -> None:
+    """Where the machine's login is not enough, the builder asks itself: with the login of the user and `certs.d`."""
+    build(outside, tmp_path, f"FROM {HOST}/shop/private:1\nLABEL built=here\n", f"pods:{PODS_PASSWORD}")
+
+    assert any(request.startswith("GET /v2/shop/private/blobs/") for request in outside.registry.requests)
 
 
 def test_a_pull_secret(outside: Outside) -> None:

@@ -19,6 +19,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.containerd import note_other_version
 from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
+from composeplat.local.docker_settings import RegistrySettings
 from composeplat.local.kernel import load_modules
 from composeplat.local.layout import Layout, make_layout
 from composeplat.local.metrics import Registration, metrics_objects
@@ -32,6 +33,7 @@ PROGRAMS = Programs(
     kube="/t/kube", coredns="/t/coredns", registry="/t/registry", frontdoor="/t/frontdoor", buildkitd="/t/buildkitd",
     containerd="/t/containerd", shim="/t/shim", python="/t/python", cni="/t/cni", search_path="/bin",
     mirror="/t/mirror", environment={"HTTPS_PROXY": "http://proxy:1"},
+    registries=RegistrySettings(insecure=("plain.example.com:5000", "10.0.0.0/8"), hosts=("plain.example.com:5000",)),
 )  # fmt: skip
 LAYOUT = Layout(folder=Path("/data"), run=Path("/run/composeplat"))
 
@@ -55,6 +57,7 @@ def test_only_the_front_process_listens_on_the_machine() -> None:
     assert [part.name for part in outside] == ["ports-outside", "mirror", "buildkitd"]
     assert list(part("ports-outside").args[2::2]) == [
         "tcp:127.0.0.1:16443", "own+1800000000:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
+        "own+1800000000:127.0.0.2:5000",
     ]  # fmt: skip
 
 
@@ -64,7 +67,7 @@ def test_every_port_has_its_socket() -> None:
     outside = part("ports-outside").args
 
     assert inside[outside[3]] == "tcp:127.0.0.1:6443"
-    assert inside[outside[-1]] == "tcp:127.0.0.1:80"
+    assert inside[outside[-3]] == "tcp:127.0.0.1:80"
 
 
 def test_the_way_to_the_mirror() -> None:
@@ -73,7 +76,12 @@ def test_the_way_to_the_mirror() -> None:
     files = make_files(LAYOUT, PROGRAMS, "T")
 
     assert inside["own:127.0.0.1:10260"] == "unix:/run/composeplat/mirror.sock"
-    assert part("mirror").args == ("/t/mirror", "/run/composeplat/mirror.sock", "/data/mirror", str(10 * 1024**3))
+    assert part("mirror").args == (
+        "/t/mirror", "/run/composeplat/mirror.sock", "/data/mirror", str(10 * 1024**3), "/etc/docker/certs.d",
+        "plain.example.com:5000", "10.0.0.0/8",
+    )  # fmt: skip
+    # The builder reaches it by another port, which other users of the machine can't use.
+    assert part("ports-outside").args[-2:] == ("own+1800000000:127.0.0.2:5000", "unix:/run/composeplat/mirror.sock")
     assert part("mirror").environment == {"HTTPS_PROXY": "http://proxy:1", "PATH": "/bin"}
     for registry, first in {
         "_default": {},
@@ -94,7 +102,7 @@ def test_what_the_builder_gets_of_the_user(tmp_path: Path) -> None:
     user = {"https_proxy": "http://proxy:1", "NO_PROXY": "local", "SSL_CERT_FILE": str(given), "TOKEN": "t"}
     layout.build_run.mkdir()
 
-    prepare_builder(layout, user)
+    prepare_builder(layout, user, RegistrySettings(certificates=tmp_path))
     found = builder_environment(layout, "/bin", user)
 
     copy = layout.build_run / "authorities.pem"
@@ -109,7 +117,7 @@ def test_authorities_that_are_not_there(tmp_path: Path) -> None:
     """A file that is not there is named before the cluster is started."""
     layout = Layout(folder=tmp_path / "data", run=tmp_path / "run")
     with pytest.raises(MissingPiece, match=r"SSL_CERT_FILE names a file that can.t be read: /no/ca\.crt"):
-        prepare_builder(layout, {"SSL_CERT_FILE": "/no/ca.crt"})
+        prepare_builder(layout, {"SSL_CERT_FILE": "/no/ca.crt"}, RegistrySettings(certificates=tmp_path))
 
 
 def test_the_registry_comes_first() -> None:
@@ -119,7 +127,14 @@ def test_the_registry_comes_first() -> None:
     node = files[LAYOUT.etc / "hosts" / "docker.io" / "hosts.toml"]
     assert node.index('[host."http://localhost:5000"]') < len(node)
     config = tomllib.loads(files[LAYOUT.build_run / "buildkitd.toml"])
-    assert config["registry"]["docker.io"] == {"mirrors": ["localhost:5000"]}
+    assert config["registry"]["docker.io"] == {"mirrors": ["127.0.0.1:5000", "127.0.0.2:5000"]}
+    assert config["registry"]["quay.io"] == {"mirrors": ["127.0.0.2:5000"]}
+    assert config["registry"]["plain.example.com:5000"] == {
+        "mirrors": ["127.0.0.2:5000"], "insecure": True, "http": True,
+    }  # fmt: skip
+    assert {host for host, table in config["registry"].items() if table == {"http": True}} == {
+        "localhost:5000", "127.0.0.1:5000", "127.0.0.2:5000",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -160,16 +175,23 @@ def test_the_builder_reaches_its_own_files_alone(tmp_path: Path, monkeypatch: py
     owners: dict[Path, int] = {}
     monkeypatch.setattr("composeplat.local.builder.os.chown", lambda path, user, _: owners.update({Path(path): user}))
     layout = Layout(folder=tmp_path / "cluster", run=tmp_path / "run")
-    for path, text in builder_files(layout, "/t/cni").items():
+    (tmp_path / "certs.d" / "registry.example.com:5000").mkdir(parents=True)
+    for name in ("ca.crt", "client.cert", "client.key", "notes.txt"):
+        (tmp_path / "certs.d" / "registry.example.com:5000" / name).write_text(f"the {name}")
+    registries = RegistrySettings(certificates=tmp_path / "certs.d", hosts=("registry.example.com:5000",))
+    for path, text in builder_files(layout, "/t/cni", registries).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    prepare_builder(layout, {})
+    prepare_builder(layout, {}, registries)
 
     assert set(owners.values()) == {1_800_000_000}
+    certificates = "certs.d/registry.example.com:5000"
     modes = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in owners}
     assert modes == {
         "cluster/builder": 0o700, "run-build": 0o700, "run-build/state": 0o700, "run-build/cni": 0o700,
         "run-build/cni/ptp": 0o700, "run-build/cni/loopback": 0o700, "run-build/cni/host-local": 0o700,
+        "run-build/certs.d": 0o700, f"run-build/{certificates}": 0o700, f"run-build/{certificates}/ca.crt": 0o600,
+        f"run-build/{certificates}/client.cert": 0o600, f"run-build/{certificates}/client.key": 0o600,
         "run-build/buildkitd": 0o600, "run-build/buildkitd.toml": 0o600, "run-build/steps.conflist": 0o600,
     }  # fmt: skip
 

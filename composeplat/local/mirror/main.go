@@ -3,7 +3,10 @@
 //
 // It must not know Kubernetes. It is a program of its own, on the machine's network, so that no login reaches the node.
 //
-//	mirror SOCKET FOLDER LIMIT    serve the protocol of registries on a socket; FOLDER is the cache, of at most LIMIT bytes
+//	mirror SOCKET FOLDER LIMIT CERTIFICATES [INSECURE]...
+//
+// serves the protocol of registries on a socket. FOLDER is the cache, of at most LIMIT bytes. CERTIFICATES has a folder for each
+// registry, as Docker's certs.d. INSECURE is a registry, or a range of addresses, without TLS or with certificates of nobody.
 //
 // Its environment has the proxies and the path of the Docker configuration, like that of docker.
 package main
@@ -22,8 +25,8 @@ import (
 
 func main() {
 	log.SetFlags(log.LstdFlags | log.LUTC)
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: mirror SOCKET FOLDER LIMIT")
+	if len(os.Args) < 5 {
+		fmt.Fprintln(os.Stderr, "usage: mirror SOCKET FOLDER LIMIT CERTIFICATES [INSECURE]...")
 		os.Exit(2)
 	}
 	limit, err := strconv.ParseInt(os.Args[3], 10, 64)
@@ -34,7 +37,7 @@ func main() {
 	if err != nil {
 		log.Fatalf("can't use the cache: %v", err)
 	}
-	log.Fatal(serve(os.Args[1], newMirror(store, newUpstreams(dockerCertificates))))
+	log.Fatal(serve(os.Args[1], newMirror(store, newUpstreams(os.Args[4], parseInsecure(os.Args[5:])))))
 }
 
 // serve listens on a socket that only this user can connect to.

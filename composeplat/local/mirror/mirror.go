@@ -55,14 +55,14 @@ func registryName(repository name.Repository) string {
 
 var wantedPath = regexp.MustCompile(`^/v2/(.+)/(manifests|blobs)/([^/]+)$`)
 
-// parseWanted reads a request of containerd, which names the registry in the parameter ns.
-func parseWanted(r *http.Request) (wanted, error) {
+// parseWanted reads a request of containerd or of the builder, which name the registry in the parameter ns.
+func parseWanted(r *http.Request, insecure insecureRegistries) (wanted, error) {
 	parts := wantedPath.FindStringSubmatch(r.URL.Path)
 	registry := r.URL.Query().Get("ns")
 	if parts == nil || registry == "" {
 		return wanted{}, problem{http.StatusNotFound, "this mirror serves manifests and blobs only"}
 	}
-	repository, err := name.NewRepository(registry + "/" + parts[1])
+	repository, err := name.NewRepository(registry+"/"+parts[1], insecure.options(registry)...)
 	if err != nil {
 		return wanted{}, problem{http.StatusBadRequest, err.Error()}
 	}
@@ -84,7 +84,7 @@ func (m *mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v2/" {
 		return
 	}
-	query, err := parseWanted(r)
+	query, err := parseWanted(r, m.upstreams.insecure)
 	if err == nil {
 		err = m.answer(w, r, query)
 	}

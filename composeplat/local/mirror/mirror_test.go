@@ -112,7 +112,7 @@ func newNode(t *testing.T, registry *fakeRegistry, others ...*httptest.Server) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := newMirror(store, newUpstreams(authorityOf(t, append(others, registry.Server)...)))
+	made := newMirror(store, newUpstreams(authorityOf(t, append(others, registry.Server)...), insecureRegistries{}))
 	served := httptest.NewServer(made)
 	t.Cleanup(served.Close)
 	return &node{Server: served, mirror: made, registry: registry.host()}

@@ -18,9 +18,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// dockerCertificates is where Docker looks for the authority of a registry, and for a certificate that it wants.
-const dockerCertificates = "/etc/docker/certs.d"
-
 const (
 	connectTimeout = 10 * time.Second
 	answerTimeout  = 30 * time.Second
@@ -32,6 +29,7 @@ const (
 type upstreams struct {
 	transport http.RoundTripper
 	keychain  authn.Keychain
+	insecure  insecureRegistries
 	lock      sync.Mutex
 	clients   map[string]*registryClient
 }
@@ -43,10 +41,12 @@ type registryClient struct {
 	made   time.Time
 }
 
-func newUpstreams(certificates string) *upstreams {
+func newUpstreams(certificates string, insecure insecureRegistries) *upstreams {
+	hosts := &hostTransport{folder: certificates, insecure: insecure, known: map[string]*http.Transport{}}
 	return &upstreams{
-		transport: transport.NewUserAgent(&hostTransport{folder: certificates, known: map[string]*http.Transport{}}, "platform"),
+		transport: transport.NewUserAgent(hosts, "platform"),
 		keychain:  authn.DefaultKeychain,
+		insecure:  insecure,
 		clients:   map[string]*registryClient{},
 	}
 }
@@ -147,12 +147,16 @@ func (r *registryClient) do(ctx context.Context, method string, query wanted, of
 
 // hostTransport sends each request with the certificates that are meant for its host, through the proxy of the environment.
 type hostTransport struct {
-	folder string
-	lock   sync.Mutex
-	known  map[string]*http.Transport
+	folder   string
+	insecure insecureRegistries
+	lock     sync.Mutex
+	known    map[string]*http.Transport
 }
 
 func (h *hostTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme == "http" && !h.insecure.mayBePlain(request.URL.Host) {
+		return nil, fmt.Errorf("plain HTTP, which only insecure-registries of Docker's daemon.json allows for %s", request.URL.Host)
+	}
 	found, err := h.transport(request.URL.Host)
 	if err != nil {
 		return nil, err
@@ -170,6 +174,7 @@ func (h *hostTransport) transport(host string) (*http.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
+	settings.InsecureSkipVerify = h.insecure.has(host)
 	made := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext,
