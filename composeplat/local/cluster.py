@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +27,7 @@ from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.containerd import note_other_version
 from composeplat.local.docker_settings import read_registry_settings
+from composeplat.local.held_ports import check_ports, close_all, hold_ports
 from composeplat.local.images import File, Image, push
 from composeplat.local.kernel import load_modules
 from composeplat.local.layout import NODE, PAUSE_IMAGE, STORAGE_CLASS, Layout
@@ -35,7 +35,7 @@ from composeplat.local.networks import find_slirp4netns, network_commands
 from composeplat.local.own_access import own_access
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
-from composeplat.local.private_folder import secure_folder
+from composeplat.local.private_folder import make_private, secure_folder
 from composeplat.local.states import Status, read_states
 from composeplat.local.supervisor import is_listening
 from composeplat.local.upgrade import check_upgrade, note_version
@@ -129,7 +129,7 @@ class LocalCluster:
             check_upgrade(self.layout, self.kube.version)
             programs = self._programs()
             self._clean()
-            self._check_ports_are_free()
+            check_ports(self.host_ports)
             make_certificates(self.layout, self.environment)
             self._write_files(programs)
             with progress.step(f"starting {self.title}", usual_seconds=20):
@@ -173,21 +173,6 @@ class LocalCluster:
             registries=read_registry_settings(self.environment),
         )
 
-    def _check_ports_are_free(self) -> None:
-        taken = []
-        for name, port in self.host_ports.items():
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind(("127.0.0.1", port))
-                except OSError:
-                    taken.append(f"{port} (--{name}-port)")
-        if taken:
-            raise MissingPiece(
-                f"ports of this machine are in use by other programs: {', '.join(taken)}",
-                "stop those programs, or choose other ports with these options",
-            )
-
     def _check_ports_are_same(self) -> None:
         if self._known_ports() != asdict(self.layout.host_ports):
             raise ComposeplatError(f"{self.title} is running with other ports", "stop it, then start it with these")
@@ -206,17 +191,21 @@ class LocalCluster:
 
     def _write_files(self, programs: Programs) -> None:
         token = (self.layout.keys / "token").read_text(encoding="utf-8").strip()
+        for folder in self._run_folders():
+            make_private(folder)
         for path, text in self._files(programs, token).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_private(path, text)
         self._prepare_node(programs)
         note_version(self.layout, self.kube.version)
         write_private(self.layout.ports_file, json.dumps(asdict(self.layout.host_ports)))
-        for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
+        for folder in (self.layout.logs, self.layout.volumes):
             folder.mkdir(parents=True, exist_ok=True)
-        self.layout.run.chmod(0o700)
         write_private(self.layout.disk_limit_file, str(self.layout.disk_limit))
         write_private(self.layout.networks_file, json.dumps(self.layout.networks))
+
+    def _run_folders(self) -> tuple[Path, ...]:
+        return self.layout.run, self.layout.build_run
 
     def _prepare_node(self, programs: Programs) -> None:
         prepare_builder(self.layout, self.environment, programs.registries)
@@ -227,6 +216,8 @@ class LocalCluster:
 
     def _launch(self, programs: Programs) -> None:
         make_cgroups(self.layout.cgroup, search_path=programs.search_path)
+        # The supervisor keeps them; what listens is in its namespaces, and ends before it does.
+        held = hold_ports(self.host_ports, [(self.layout.build_mirror_host, self.layout.host_ports.registry)])
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         try:
             args = [
@@ -241,9 +232,11 @@ class LocalCluster:
                 "--mount-proc",
                 "--",
             ]
-            process = self._supervise(args, self._plan(programs, network), programs.search_path, [network])
+            descriptors = [network, *(port.fileno() for port in held)]
+            process = self._supervise(args, self._plan(programs, network), programs.search_path, descriptors)
         finally:
             os.close(network)
+            close_all(held)
         self._note_supervisor(self._child_of(process))
 
     def _supervise(
@@ -383,7 +376,7 @@ class LocalCluster:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         """One start or stop at a time, in a folder that nobody else can reach into."""
-        secure_folder(self.layout.folder)
+        secure_folder(self.layout.folder, self.environment)
         message = "waiting for another start or stop of the local cluster"
         with hold_lock(self.layout.folder / "lock", lambda: progress.note(message)):
             yield

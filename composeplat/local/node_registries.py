@@ -11,8 +11,11 @@ from composeplat.local.layout import MIRROR_PORT, REGISTRY_PORT, Layout
 
 
 def node_registries(layout: Layout) -> dict[Path, str]:
-    """Return the files: path -> text. Every registry is reached through the mirror, but the cluster's own."""
-    mirror, own = f"http://localhost:{MIRROR_PORT}", f"http://localhost:{REGISTRY_PORT}"
+    """Return the files: path -> text. Every registry is reached through the mirror, but the cluster's own.
+
+    Not by ``localhost``, which is ``::1`` first: there a pod with the node's network could listen.
+    """
+    mirror, own = f"http://127.0.0.1:{MIRROR_PORT}", f"http://127.0.0.1:{REGISTRY_PORT}"
     hosts = {
         "_default": _hosts(mirror),
         "docker.io": _hosts(mirror, first=own),

@@ -126,7 +126,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(name="ports-inside", args=(programs.frontdoor, "pipe", *pipes_in), ready=f"unix:{run / 'api'}.sock"),
         Part(
             name="ports-outside",
-            args=(programs.frontdoor, "pipe", *pipes_out),
+            args=(programs.frontdoor, "pipe", "--held", *pipes_out),
             network=Network.HOST,
             needs=("ports-inside",),
         ),

@@ -1,45 +1,98 @@
-"""The cluster's folder, which only its user may enter: programs are run, often as root, with the files in it.
+"""The cluster's folders, which only its user may enter: programs are run, often as root, with the files in them.
 
-Volumes are open to all users of containers; what keeps other users of the machine out is the folder above them.
+Owns who may own them, what lies in them, and the folders above. Volumes are open to all users of containers; what keeps
+other users of the machine out is the folder above them.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.local.layout import BUILD_USER
 
 _ELSEWHERE = "name another folder with COMPOSEPLAT_CLUSTER, in one of your own"
+_ALL_USERS = 2**32 - 1
 
 
-def secure_folder(folder: Path) -> None:
-    """Make the folder, or check that this user owns it; only its owner can enter it then."""
+def secure_folder(folder: Path, environment: Mapping[str, str]) -> None:
+    """Make the folder, or check that this user owns it, and that nobody else can replace it or anything in it."""
     try:
         folder.parent.parent.mkdir(parents=True, exist_ok=True)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
-        _check_parents(folder)
+        _check_parents(folder, environment)
+        make_private(folder)
+        _check_entries(folder)
+    except OSError as error:
+        raise _unusable(folder, (error.strerror or str(error)).lower()) from error
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, or close one of this user: only its owner can enter it then."""
+    try:
         folder.mkdir(mode=0o700, exist_ok=True)
         # Not by its name, which could be a link by now.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ComposeplatError(f"can't use '{folder}' for a cluster: {reason}", _ELSEWHERE) from error
+        raise _unusable(folder, (error.strerror or str(error)).lower()) from error
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
-            raise ComposeplatError(f"can't use '{folder}' for a cluster: it belongs to another user", _ELSEWHERE)
+            raise _unusable(folder, "it belongs to another user")
         os.fchmod(descriptor, 0o700)
     finally:
         os.close(descriptor)
 
 
-def _check_parents(folder: Path) -> None:
+def _unusable(folder: Path, reason: str, fix: str = "") -> ComposeplatError:
+    return ComposeplatError(
+        f"can't use '{folder}' for a cluster: {reason}", f"{_ELSEWHERE}; or {fix}" if fix else _ELSEWHERE
+    )
+
+
+def _check_entries(folder: Path) -> None:
+    """What another user left here while the folder was open could be a link to anywhere."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.stat(follow_symlinks=False).st_uid not in (os.geteuid(), BUILD_USER):
+                raise _unusable(
+                    folder, f"'{entry.name}' in it belongs to another user", "remove it, if it is not yours"
+                )
+
+
+def _check_parents(folder: Path, environment: Mapping[str, str]) -> None:
     """A user who can rename folders above could replace the cluster's."""
-    for parent in (folder.parent.resolve(), *folder.parent.resolve().parents):
-        mode = parent.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise ComposeplatError(
-                f"can't use '{folder}' for a cluster: any user can write to '{parent}'",
-                f"{_ELSEWHERE}; or remove their access: chmod o-w {parent}",
-            )
+    users, groups = _trusted(environment)
+    parent = folder.parent.resolve()
+    for above in (parent, *parent.parents):
+        found = above.stat()
+        if found.st_uid not in users and not _is_nobody_here(found.st_uid):
+            raise _unusable(folder, f"the owner of '{above}' can replace it")
+        if found.st_mode & stat.S_ISVTX:
+            continue
+        if found.st_mode & stat.S_IWOTH:
+            raise _unusable(folder, f"any user can write to '{above}'", f"remove their access: chmod o-w {above}")
+        if found.st_mode & stat.S_IWGRP and found.st_gid not in groups:
+            raise _unusable(folder, f"a group can write to '{above}'", f"remove its access: chmod g-w {above}")
+
+
+def _trusted(environment: Mapping[str, str]) -> tuple[set[int], set[int]]:
+    """Return the users and groups that can change everything here anyway: root, this user, and who has used sudo."""
+    users, groups = {0, os.geteuid()}, {0, os.getegid()}
+    if os.geteuid() == 0:
+        for known, name in ((users, "SUDO_UID"), (groups, "SUDO_GID")):
+            if environment.get(name, "").isdecimal():
+                known.add(int(environment[name]))
+    return users, groups
+
+
+def _is_nobody_here(user: int) -> bool:
+    """Return whether a number stands for users outside this user namespace: none of them is in it."""
+    try:
+        lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
+        overflow = int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return False
+    return user == overflow and sum(int(line.split()[2]) for line in lines) < _ALL_USERS

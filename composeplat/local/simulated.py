@@ -59,6 +59,9 @@ class SimulatedCluster(LocalCluster):
         config = kubeconfig(f"https://127.0.0.1:{self.layout.host_ports.api}", self.layout, token)
         return {self.layout.kubeconfig: config, self.layout.etc / "stages.yaml": _stages()}
 
+    def _run_folders(self) -> tuple[Path, ...]:
+        return (self.layout.run,)
+
     def _prepare_node(self, programs: Programs) -> None:
         """There is no builder."""
 

@@ -55,7 +55,7 @@ def test_only_the_front_process_listens_on_the_machine() -> None:
     outside = [part for part in make_parts(LAYOUT, PROGRAMS) if part.network is Network.HOST]
 
     assert [part.name for part in outside] == ["ports-outside", "mirror", "buildkitd"]
-    assert list(part("ports-outside").args[2::2]) == [
+    assert list(part("ports-outside").args[3::2]) == [
         "tcp:127.0.0.1:16443", "own+1800000000:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
         "own+1800000000:127.0.0.2:5000",
     ]  # fmt: skip
@@ -66,7 +66,7 @@ def test_every_port_has_its_socket() -> None:
     inside = dict(zip(part("ports-inside").args[2::2], part("ports-inside").args[3::2], strict=True))
     outside = part("ports-outside").args
 
-    assert inside[outside[3]] == "tcp:127.0.0.1:6443"
+    assert inside[outside[4]] == "tcp:127.0.0.1:6443"
     assert inside[outside[-3]] == "tcp:127.0.0.1:80"
 
 
@@ -85,10 +85,10 @@ def test_the_way_to_the_mirror() -> None:
     assert part("mirror").environment == {"HTTPS_PROXY": "http://proxy:1", "PATH": "/bin"}
     for registry, first in {
         "_default": {},
-        "docker.io": {"http://localhost:5000": {"capabilities": ["pull", "resolve"]}},
+        "docker.io": {"http://127.0.0.1:5000": {"capabilities": ["pull", "resolve"]}},
     }.items():
         hosts = tomllib.loads(files[LAYOUT.etc / "hosts" / registry / "hosts.toml"])
-        assert hosts == {"server": "http://localhost:10260", "host": first}
+        assert hosts == {"server": "http://127.0.0.1:10260", "host": first}
     found = make_parts(LAYOUT, PROGRAMS)
     # The builder pulls base images.
     assert [part.name for part in found if "HTTPS_PROXY" in (part.environment or {})] == ["mirror", "buildkitd"]
@@ -125,7 +125,7 @@ def test_the_registry_comes_first() -> None:
     files = make_files(LAYOUT, PROGRAMS, "T")
 
     node = files[LAYOUT.etc / "hosts" / "docker.io" / "hosts.toml"]
-    assert node.index('[host."http://localhost:5000"]') < len(node)
+    assert node.index('[host."http://127.0.0.1:5000"]') < len(node)
     config = tomllib.loads(files[LAYOUT.build_run / "buildkitd.toml"])
     assert config["registry"]["docker.io"] == {"mirrors": ["127.0.0.1:5000", "127.0.0.2:5000"]}
     assert config["registry"]["quay.io"] == {"mirrors": ["127.0.0.2:5000"]}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.local.private_folder import secure_folder
+from composeplat.local.private_folder import make_private, secure_folder
 
 
 def mode(path: Path) -> int:
@@ -20,7 +20,7 @@ def test_a_new_folder(tmp_path: Path) -> None:
     """The folder is made closed, and so is the one it is made in; what was there before stays as it is."""
     tmp_path.chmod(0o755)
 
-    secure_folder(tmp_path / "named" / "cluster")
+    secure_folder(tmp_path / "named" / "cluster", {})
 
     assert [mode(path) for path in (tmp_path, tmp_path / "named", tmp_path / "named" / "cluster")] == [
         0o755, 0o700, 0o700,
@@ -31,7 +31,7 @@ def test_a_folder_of_before(tmp_path: Path) -> None:
     """A cluster's folder that was made open is closed: its volumes are open to all users of containers."""
     (tmp_path / "cluster").mkdir(mode=0o755)
 
-    secure_folder(tmp_path / "cluster")
+    secure_folder(tmp_path / "cluster", {})
 
     assert mode(tmp_path / "cluster") == 0o700
 
@@ -40,7 +40,7 @@ def test_in_a_folder_of_all(tmp_path: Path) -> None:
     """In a folder like /tmp, where nobody can rename what is another's, a cluster can be."""
     tmp_path.chmod(0o1777)
 
-    secure_folder(tmp_path / "named" / "cluster")
+    secure_folder(tmp_path / "named" / "cluster", {})
 
     assert mode(tmp_path / "named" / "cluster") == 0o700
     assert mode(tmp_path) == 0o1777
@@ -52,7 +52,7 @@ def test_below_a_folder_that_anybody_can_change(tmp_path: Path) -> None:
     (tmp_path / "open").chmod(0o777)
 
     with pytest.raises(ComposeplatError) as caught:
-        secure_folder(tmp_path / "open" / "named" / "cluster")
+        secure_folder(tmp_path / "open" / "named" / "cluster", {})
 
     assert str(caught.value) == (
         f"can't use '{tmp_path}/open/named/cluster' for a cluster: any user can write to '{tmp_path}/open'"
@@ -74,17 +74,80 @@ def test_what_is_no_folder(tmp_path: Path, made: str, reason: str) -> None:
         place.touch()
 
     with pytest.raises(ComposeplatError, match=f"^can't use '{place}' for a cluster: {reason}$"):
-        secure_folder(place)
+        secure_folder(place, {})
 
     if made == "link":
         assert mode(tmp_path / "elsewhere") == 0o755
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away: run the tests as root")
+ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away: run the tests as root")
+
+
+@ROOT_ALONE
 def test_a_folder_of_another_user(tmp_path: Path) -> None:
     """A folder that another user made is refused: root would run what lies in it."""
     (tmp_path / "cluster").mkdir(mode=0o700)
     os.chown(tmp_path / "cluster", 65534, 65534)
 
     with pytest.raises(ComposeplatError, match=r"for a cluster: it belongs to another user$"):
-        secure_folder(tmp_path / "cluster")
+        secure_folder(tmp_path / "cluster", {})
+
+
+@ROOT_ALONE
+def test_in_a_folder_of_another_user(tmp_path: Path) -> None:
+    """Its owner could put another folder in its place, so a cluster is refused; who used sudo may do all anyway."""
+    (tmp_path / "theirs").mkdir(mode=0o755)
+    os.chown(tmp_path / "theirs", 1234, 1234)
+
+    with pytest.raises(ComposeplatError) as caught:
+        secure_folder(tmp_path / "theirs" / "named" / "cluster", {"SUDO_UID": "0"})
+
+    assert str(caught.value) == (
+        f"can't use '{tmp_path}/theirs/named/cluster' for a cluster: the owner of '{tmp_path}/theirs' can replace it"
+    )
+    secure_folder(tmp_path / "theirs" / "named" / "cluster", {"SUDO_UID": "1234", "SUDO_GID": "x"})
+
+
+@ROOT_ALONE
+def test_in_a_folder_of_a_group(tmp_path: Path) -> None:
+    """A group that can write to a folder above could do so too."""
+    (tmp_path / "shared").mkdir()
+    os.chown(tmp_path / "shared", 0, 1234)
+    (tmp_path / "shared").chmod(0o775)
+
+    with pytest.raises(ComposeplatError, match=rf": a group can write to '{tmp_path}/shared'$") as caught:
+        secure_folder(tmp_path / "shared" / "named" / "cluster", {})
+
+    assert caught.value.hint.endswith(f"; or remove its access: chmod g-w {tmp_path}/shared")
+    secure_folder(tmp_path / "shared" / "named" / "cluster", {"SUDO_UID": "1234", "SUDO_GID": "1234"})
+
+
+@ROOT_ALONE
+def test_what_another_user_left_in_it(tmp_path: Path) -> None:
+    """A link or a file of another user, from when the folder was open, is named and not used."""
+    (tmp_path / "cluster").mkdir(mode=0o777)
+    (tmp_path / "cluster" / "etc").symlink_to("/etc")
+    os.chown(tmp_path / "cluster" / "etc", 1234, 1234, follow_symlinks=False)
+
+    with pytest.raises(ComposeplatError, match=r" for a cluster: 'etc' in it belongs to another user$"):
+        secure_folder(tmp_path / "cluster", {})
+
+
+def test_users_outside_this_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a user namespace, such as of a container without root, folders above seem to be nobody's: nobody is in it."""
+    monkeypatch.setattr("composeplat.local.private_folder._is_nobody_here", lambda user: user == os.geteuid())
+    monkeypatch.setattr("composeplat.local.private_folder._trusted", lambda _: ({0}, {0}))
+
+    secure_folder(tmp_path / "named" / "cluster", {})
+
+    assert mode(tmp_path / "named" / "cluster") == 0o700
+
+
+def test_the_folder_of_sockets(tmp_path: Path) -> None:
+    """It is closed at once; a link in its place is refused."""
+    make_private(tmp_path / "run")
+    (tmp_path / "link").symlink_to(tmp_path)
+
+    assert mode(tmp_path / "run") == 0o700
+    with pytest.raises(ComposeplatError, match=r"/link' for a cluster: (not a directory|too many levels.*)$"):
+        make_private(tmp_path / "link")

@@ -3,9 +3,10 @@
 //
 // It must not know Kubernetes: addresses are in its arguments and routes in a file, so that it needs the standard library only.
 //
-//	frontdoor pipe FROM TO [FROM TO]...    forward connections; an address is tcp:HOST:PORT, unix:PATH or own:HOST:PORT,
+//	frontdoor pipe [--held] FROM TO [FROM TO]...  forward connections; an address is tcp:HOST:PORT, unix:PATH or own:HOST:PORT,
 //	                                       which is TCP on loopback for connections of root and this program's user only;
-//	                                       own+USER:HOST:PORT admits that user too
+//	                                       own+USER:HOST:PORT admits that user too; with --held, ports are shared with a
+//	                                       socket of this user that holds them and does not listen
 //	frontdoor ingress FOLDER HTTPS HTTP    serve the routes in FOLDER/routes.json; FOLDER/ca.crt and ca.key sign certificates
 //	frontdoor builder FOLDER USER NETWORK COMMAND...  run an image builder as root of a user namespace that begins at USER;
 //	                                       its steps get out by NETWORK: the path of slirp4netns, none, or host, this machine's own
@@ -36,8 +37,10 @@ func main() {
 	}
 	arguments := os.Args[2:]
 	switch {
+	case os.Args[1] == "pipe" && len(arguments) > 1 && arguments[0] == heldOption && len(arguments)%2 == 1:
+		runPipes(arguments[1:], true)
 	case os.Args[1] == "pipe" && len(arguments) > 0 && len(arguments)%2 == 0:
-		runPipes(arguments)
+		runPipes(arguments, false)
 	case os.Args[1] == "ingress" && len(arguments) == 3:
 		serveIngress(arguments[0], arguments[1], arguments[2])
 	case os.Args[1] == "builder" && len(arguments) > 3:
@@ -54,6 +57,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: frontdoor pipe FROM TO [FROM TO]... | ingress FOLDER HTTPS HTTP | builder FOLDER USER NETWORK COMMAND... | egress SLIRP NAMESPACE | pause")
+	fmt.Fprintln(os.Stderr, "usage: frontdoor pipe [--held] FROM TO [FROM TO]... | ingress FOLDER HTTPS HTTP | builder FOLDER USER NETWORK COMMAND... | egress SLIRP NAMESPACE | pause")
 	os.Exit(2)
 }

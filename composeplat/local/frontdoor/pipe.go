@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,13 +10,18 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
+// heldOption says that another socket of this user holds the ports, so that no other user gets them while this program is
+// restarted.
+const heldOption = "--held"
+
 // runPipes listens on every FROM and forwards its connections to the TO after it. It does not return.
-func runPipes(pairs []string) {
+func runPipes(pairs []string, held bool) {
 	for i := 0; i < len(pairs); i += 2 {
-		listener := listen(pairs[i])
+		listener := listen(pairs[i], held)
 		if i+2 < len(pairs) {
 			go accept(listener, pairs[i+1])
 		} else {
@@ -33,7 +39,7 @@ func splitAddress(address string) (network, place string) {
 	return network, place
 }
 
-func listen(address string) net.Listener {
+func listen(address string, held bool) net.Listener {
 	network, place := splitAddress(address)
 	if network == "unix" {
 		if err := os.Remove(place); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +50,11 @@ func listen(address string) net.Listener {
 	if owners {
 		network = "tcp"
 	}
-	listener, err := net.Listen(network, place)
+	settings := net.ListenConfig{}
+	if held {
+		settings.Control = sharePort
+	}
+	listener, err := settings.Listen(context.Background(), network, place)
 	if err != nil {
 		log.Fatalf("can't listen on %s: %v", address, err)
 	}
@@ -52,6 +62,16 @@ func listen(address string) net.Listener {
 		return ownerListener{listener, builder}
 	}
 	return listener
+}
+
+// sharePort lets a socket listen at a port that another socket of the same user is bound to.
+func sharePort(_, _ string, connection syscall.RawConn) error {
+	const reusePort = 15 // SO_REUSEPORT, which the package syscall lacks for Linux
+	var failed error
+	err := connection.Control(func(descriptor uintptr) {
+		failed = syscall.SetsockoptInt(int(descriptor), syscall.SOL_SOCKET, reusePort, 1)
+	})
+	return errors.Join(err, failed)
 }
 
 // isForOwners reports whether only owners may connect, and which other user may.

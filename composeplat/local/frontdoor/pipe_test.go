@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -13,7 +15,7 @@ import (
 // echo says back what it hears, once the other side has said all.
 func echo(t *testing.T, address string) net.Listener {
 	t.Helper()
-	listener := listen(address)
+	listener := listen(address, false)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -33,7 +35,7 @@ func echo(t *testing.T, address string) net.Listener {
 
 func front(t *testing.T, address, target string) net.Listener {
 	t.Helper()
-	listener := listen(address)
+	listener := listen(address, false)
 	go accept(listener, target)
 	return listener
 }
@@ -50,6 +52,36 @@ func say(t *testing.T, network, place, text string) string {
 	received, err := io.ReadAll(connection)
 	check(t, err)
 	return string(received)
+}
+
+// A port that a socket of this user holds can be listened on with --held alone, and connections get there.
+func TestAHeldPort(t *testing.T) {
+	holder, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	check(t, err)
+	defer syscall.Close(holder)
+	const reusePort = 15
+	check(t, syscall.SetsockoptInt(holder, syscall.SOL_SOCKET, reusePort, 1))
+	check(t, syscall.Bind(holder, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	bound, err := syscall.Getsockname(holder)
+	check(t, err)
+	address := fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
+	if listener, err := net.Listen("tcp", address); err == nil {
+		listener.Close()
+		t.Error("the port was not held")
+	}
+	inner := filepath.Join(t.TempDir(), "inner.sock")
+	echo(t, "unix:"+inner)
+	frontdoor(t, "pipe", heldOption, "tcp:"+address, "unix:"+inner)
+	eventually(t, "the port is listened on", func() bool {
+		connection, err := net.Dial("tcp", address)
+		if err == nil {
+			connection.Close()
+		}
+		return err == nil
+	})
+	if received := say(t, "tcp", address, "hello"); received != "received hello" {
+		t.Errorf("received %q", received)
+	}
 }
 
 // A connection is carried between any two kinds of address; who has said all may still be answered.
