@@ -58,7 +58,7 @@ def _keys(layout: Layout, settings: RegistrySettings, host: str) -> Iterator[tup
 
 
 def certificate_files(layout: Layout, settings: RegistrySettings) -> dict[Path, bytes]:
-    """Return the builder's copies of the certificates: it can't read what is closed to others."""
+    """Return the builder's copies of the certificates: it can't read closed files."""
     return {
         _folder(layout, host) / path.name: _read(path)
         for host in settings.hosts

@@ -1,4 +1,4 @@
-"""What Docker's files on this machine say of registries: certificates, registries without TLS, and logins.
+"""The settings of registries in Docker's files on this machine: certificates, registries without TLS, and logins.
 
 Owns the paths of these files, and reads them. Must not know who uses them.
 It is apart because the mirror and the builder follow the same files.
@@ -40,7 +40,7 @@ class RegistrySettings:
 
 
 def read_registry_settings(environment: Mapping[str, str]) -> RegistrySettings:
-    """Read Docker's files; what is not there says nothing."""
+    """Read Docker's files; a missing one has no settings."""
     certificates = DAEMON_FOLDER / "certs.d"
     insecure = _read_insecure(DAEMON_FOLDER / "daemon.json")
     folders = [path.name for path in certificates.glob("*") if path.is_dir()]

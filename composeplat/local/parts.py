@@ -77,7 +77,7 @@ class Programs:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The variables of the user who starts the cluster: proxies, and where Docker's logins are."""
     registries: RegistrySettings = field(default_factory=RegistrySettings)
-    """What Docker's files on this machine say of registries."""
+    """Settings in Docker's files on this machine."""
     slirp4netns: str = ""
     """Leads the steps of builds out; without it they have no network."""
     ctr: str = ""

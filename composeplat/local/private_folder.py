@@ -1,7 +1,7 @@
 """The cluster's folders, which only its user may enter: programs are run, often as root, with the files in them.
 
-Owns who may own them, what lies in them, and the folders above. Volumes are open to all users of containers; what keeps
-other users of the machine out is the folder above them.
+Owns who may own them, what lies in them, and the folders above. Volumes are open to all users of containers: the
+folder above them keeps other users of the machine out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _unusable(folder: Path, reason: str, fix: str = "") -> ComposeplatError:
 
 
 def _check_entries(folder: Path) -> None:
-    """What another user left here while the folder was open could be a link to anywhere."""
+    """Another user may have left a link to anywhere here while the folder was open."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.stat(follow_symlinks=False).st_uid not in (os.geteuid(), BUILD_USER):

@@ -1,4 +1,4 @@
-"""What Docker's files on this machine say of registries is read; a file that can't be read is named."""
+"""The settings of registries in Docker's files are read; a file that can't be read is named."""
 
 from __future__ import annotations
 

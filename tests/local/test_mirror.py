@@ -140,7 +140,7 @@ def test_an_image_of_docker_hub_runs(outside: Outside) -> None:
 
 
 def build(outside: Outside, folder: Path, dockerfile: str, login: str = "") -> str:
-    """Build with a login of the user who builds, or none; returns what buildx prints."""
+    """Build with a login of the user who builds, or none; returns the output of buildx."""
     (folder / "context").mkdir(exist_ok=True)
     (folder / "context" / "Dockerfile").write_text(dockerfile)
     (folder / "instances").mkdir(exist_ok=True)
@@ -162,7 +162,7 @@ def build(outside: Outside, folder: Path, dockerfile: str, login: str = "") -> s
 
 
 def test_a_base_image_comes_from_the_cache(outside: Outside, tmp_path: Path) -> None:
-    """What a pod has pulled is not pulled again for a build: only whether the tag has changed is asked."""
+    """An image that a pod has pulled is not pulled again for a build: only whether the tag has changed is asked."""
     before = len(outside.registry.requests)
 
     build(outside, tmp_path, f"FROM {HOST}/shop/app:1\nLABEL built=here\n")

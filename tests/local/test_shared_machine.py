@@ -1,4 +1,4 @@
-"""The local cluster on a machine with other users, for real: what they can reach, read and take over, as one of them.
+"""The local cluster on a machine with other users, for real: their access, and their attempts to take its place.
 
 The cluster's folder is in one that every user can write to. The tests share one cluster, and run in their order.
 """
@@ -46,7 +46,7 @@ pytestmark = [
 
 
 def as_other_user(act: Callable[[], Any]) -> Any:
-    """What a function returns for another user of the machine, or the name of its error."""
+    """Run a function as another user of the machine; returns its result, or the name of its error."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -168,8 +168,8 @@ def listening(found: list[Process]) -> set[str]:
             fields = line.split()
             if fields[3] == LISTENING and fields[9] in inodes:
                 host, port = fields[1].split(":")
-                words = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
-                addresses.add(f"{socket.inet_ntop(family, b''.join(words))}:{int(port, 16)}")
+                groups = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
+                addresses.add(f"{socket.inet_ntop(family, b''.join(groups))}:{int(port, 16)}")
     return addresses
 
 
@@ -266,7 +266,7 @@ def bind_as_other_user(host: str, port: int) -> str:
 
 
 def test_other_users_can_not_take_its_ports(cluster: LocalCluster) -> None:
-    """Not while what listens is restarted, and not on `::1`, which clients of `localhost` try first."""
+    """Not while a part is restarted, and not on `::1`, which clients of `localhost` try first."""
     (outside,) = [process for process in processes(cluster) if "--held" in process.args]
     os.kill(outside.pid, signal.SIGKILL)
     wait(lambda: outside.pid not in [process.pid for process in processes(cluster)])
