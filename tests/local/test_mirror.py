@@ -25,6 +25,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.image_cache import ImageCache
 from composeplat.local.images import File, Image, push
+from composeplat.local.supervisor import is_listening
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX, CTR, FRONTDOOR, KUBE
 from tests.local.outside_registry import DOCKER_HUB, HOST, Answer, OutsideRegistry, basic, serving
@@ -226,6 +227,20 @@ def test_the_cache_is_listed_and_serves_without_the_registry(outside: Outside) -
     assert cache.images() == []
     outside.run("gone", f"{HOST}/shop/app")
     assert f"502 {HOST} responded with status 502" in wait(lambda: outside.failure("gone"), seconds=20)
+
+
+def test_a_registry_of_ipv6(outside: Outside, tmp_path: Path) -> None:
+    """Pods and builds have images of a registry by its address in brackets, by plain HTTP on loopback."""
+    host = f"[::1]:{PORTS['registry'] + 9}"
+    frontdoor = str(Toolchain(os.environ).need(FRONTDOOR).path)
+    with subprocess.Popen([frontdoor, "pipe", f"tcp:{host}", f"tcp:127.0.0.1:{PORTS['registry']}"]) as pipe:
+        try:
+            wait(lambda: is_listening(f"tcp:{host.replace('[', '').replace(']', '')}"))
+            outside.run("six", f"{host}/shop/app")
+            wait(lambda: outside.phase("six") == "Running", seconds=20)
+            build(outside, tmp_path, f"FROM {host}/shop/app:1\nLABEL built=here\n")
+        finally:
+            pipe.kill()
 
 
 def test_other_users_reach_no_mirror(outside: Outside) -> None:
