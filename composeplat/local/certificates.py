@@ -1,6 +1,7 @@
 """The local cluster's certificates and tokens, made once with openssl and kept.
 
 Nothing here leaves the machine: the authority signs for this cluster and for endpoints below ``localhost`` alone.
+They are valid from a fixed day in the past, as a machine's clock may be ahead when they are made, and is then set back.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +19,29 @@ from composeplat.local.layout import API_SERVICE, CLUSTER_DOMAIN, NODE, NODE_ADD
 from composeplat.system.atomic import write_private
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-_REQUEST = ("req", "-x509", *_NEW_KEY, "-days", "3650")
+_REQUEST = ("req", "-new", "-config", "config", *_NEW_KEY, "-out", "request")
+_VALIDITY = ("-startdate", "20200101000000Z", "-days", "3650")
+_EXTENSIONS = ("-extfile", "extensions", "-extensions", "added")
+_SIGN = ("ca", "-batch", "-notext", "-config", "config", "-in", "request", *_VALIDITY, *_EXTENSIONS)
+#: Of openssl, whose ``req -x509`` can't choose the first day; it keeps notes of what it signs in its folder.
+_CONFIG = """\
+[ca]
+default_ca = own
+[own]
+database = index
+new_certs_dir = .
+rand_serial = yes
+unique_subject = no
+default_md = sha256
+preserve = yes
+policy = any
+[any]
+commonName = supplied
+organizationName = optional
+[req]
+distinguished_name = name
+[name]
+"""
 _API_NAMES = (
     "DNS:localhost",
     "DNS:kubernetes",
@@ -69,22 +93,26 @@ class _KeyFolder:
 
     def make_authority(self, name: str, subject: str) -> None:
         extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
-        self._request(name, f"/CN={subject}", extensions)
+        self._request(name, f"/CN={subject}", extensions, "-selfsign", "-keyfile", f"{self.folder / name}.key.new")
 
     def make_certificate(self, name: str, subject: str, usage: str, names: str = "", by: str = "ca") -> None:
         extensions = ["basicConstraints=critical,CA:FALSE", f"extendedKeyUsage={usage}"]
         if names:
             extensions.append(f"subjectAltName={names}")
-        self._request(name, subject, extensions, "-CA", f"{self.folder / by}.crt", "-CAkey", f"{self.folder / by}.key")
+        authority = ("-cert", f"{self.folder / by}.crt", "-keyfile", f"{self.folder / by}.key")
+        self._request(name, subject, extensions, *authority)
 
     def _request(self, name: str, subject: str, extensions: list[str], *authority: str) -> None:
-        """Make a key and its certificate, unless both exist; it signs itself without an authority."""
+        """Make a key and its certificate, unless both exist."""
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if certificate.exists() and key.exists():
             return
-        extension_args = [arg for extension in extensions for arg in ("-addext", extension)]
-        outputs = ("-keyout", f"{key}.new", "-out", f"{certificate}.new")
-        self._run(*_REQUEST, "-subj", subject, *authority, *extension_args, *outputs)
+        with tempfile.TemporaryDirectory(dir=self.folder) as notes:
+            texts = {"config": _CONFIG, "index": "", "extensions": "\n".join(["[added]", *extensions, ""])}
+            for file, text in texts.items():
+                write_private(Path(notes) / file, text)
+            self._run(*_REQUEST, "-subj", subject, "-keyout", f"{key}.new", folder=notes)
+            self._run(*_SIGN, *authority, "-out", f"{certificate}.new", folder=notes)
         self._place(key, certificate)
 
     def make_key(self, name: str) -> None:
@@ -99,9 +127,10 @@ class _KeyFolder:
             staged.chmod(0o600)
             staged.replace(path)
 
-    def _run(self, *args: str) -> None:
+    def _run(self, *args: str, folder: str | None = None) -> None:
+        command = [self.openssl, *args]
         done = subprocess.run(
-            [self.openssl, *args], env=dict(self.environment), capture_output=True, text=True, check=False
+            command, cwd=folder, env=dict(self.environment), capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise MissingPiece(f"openssl could not make a certificate: {done.stderr.strip()[-300:]}")

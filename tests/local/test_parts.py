@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from composeplat.cluster.api import Api
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.base_images import is_static
 from composeplat.local.builder import builder_environment, builder_files, prepare_builder
+from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
@@ -454,6 +457,22 @@ def test_the_compiler_comes_with_headers(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "stdlib.h").touch()
     assert missing_optional_packages({"PATH": "/nowhere"}) == {"gcc", "slirp4netns"}
     assert "gcc" not in missing_packages({"PATH": "/nowhere"})
+
+
+def test_certificates_are_valid_before_they_are_made(tmp_path: Path) -> None:
+    """A machine's clock that was ahead at the first start can be set back: the certificates are valid since 2020."""
+    layout = Layout(folder=tmp_path / "o'clock $HOME", run=tmp_path)
+    make_certificates(layout, {"PATH": os.defpath})
+    names = sorted(path.stem for path in layout.keys.glob("*.crt"))
+    before = {name: (layout.keys / f"{name}.crt").read_bytes() for name in names}
+    make_certificates(layout, {"PATH": os.defpath})
+
+    assert {"api", "api-to-kubelet", "ca", "etcd", "etcd-ca", "kubelet"} <= set(names)
+    assert {name: (layout.keys / f"{name}.crt").read_bytes() for name in names} == before
+    for name in names:
+        command = ["openssl", "x509", "-noout", "-startdate", "-in", str(layout.keys / f"{name}.crt")]
+        assert subprocess.check_output(command, text=True) == "notBefore=Jan  1 00:00:00 2020 GMT\n"
+    assert [path.name for path in layout.keys.iterdir() if path.is_dir() or path.suffix == ".new"] == []
 
 
 # cgroups --------------------------------------------------------------------------------------------------------------
