@@ -16,7 +16,7 @@ SITE_STAMP := .venv-site/.stamp
 COMPILE := .venv-lock/bin/uv pip compile --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env setup extras check test real endurance mutants bench demo docs site lock pins clean
+.PHONY: help env setup extras check test real vm endurance mutants bench demo docs site lock pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,11 @@ real: setup extras ## deploy projects with real programs, from the first deploy 
 	@echo "real: pytest"
 	@$(BIN)/pytest -m real --timeout 0
 
+vm: EMULATOR := 1
+vm: setup extras ## run the local cluster on bare emulated machines, about an hour (K=systemd, K=sysvinit: on one)
+	@echo "vm: pytest"
+	@$(BIN)/pytest -m vm $(if $(K),-k $(K)) -v --timeout 0 --durations 0
+
 endurance: env ## run the long tests
 	@echo "endurance: pytest"
 	@ENDURANCE=1 $(BIN)/pytest -m endurance --timeout 0
@@ -80,6 +85,7 @@ extras: ## install what only tests use, where Debian's packages can be: a browse
 	command -v mmdebstrap >/dev/null || missing+=" mmdebstrap"; \
 	command -v musl-gcc >/dev/null || missing+=" musl-tools"; \
 	for one in zsh fish; do command -v $$one >/dev/null || missing+=" $$one"; done; \
+	$(if $(EMULATOR),command -v qemu-system-x86_64 >/dev/null || missing+=" qemu-system-x86"; )\
 	if [ -z "$$missing" ]; then exit; fi; \
 	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
 	  echo "extras: not installed, as that needs apt-get and root:" $$missing; exit; fi; \
