@@ -217,7 +217,7 @@ class LocalCluster:
     def _launch(self, programs: Programs) -> None:
         make_cgroups(self.layout.cgroup, search_path=programs.search_path)
         # The supervisor keeps them until the last part has ended.
-        held = hold_ports(self.host_ports, [(self.layout.build_mirror_host, self.layout.host_ports.registry)])
+        held = hold_ports(self.host_ports, self.layout.build_mirror_host)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         try:
             args = [

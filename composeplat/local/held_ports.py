@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from composeplat.diagnostics import MissingPiece
 
-_ADDRESSES = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
+_Address = tuple[str, socket.AddressFamily]
+_ADDRESSES: tuple[_Address, ...] = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
 #: Without IPv6 there is no ``::1`` to hold.
 _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
@@ -25,14 +26,14 @@ def check_ports(ports: Mapping[str, int]) -> None:
         raise _in_use(ports, taken)
 
 
-def hold_ports(ports: Mapping[str, int], others: Iterable[tuple[str, int]] = ()) -> list[socket.socket]:
-    """Bind sockets to the ports of loopback, and to other addresses of IPv4; they are held until the last is closed."""
+def hold_ports(ports: Mapping[str, int], strict_host: str) -> list[socket.socket]:
+    """Bind sockets to the ports, on loopback and on another address of it; they are held until the last is closed."""
     held: list[socket.socket] = []
-    places = [(name, host, family, port) for name, port in ports.items() for host, family in _ADDRESSES]
-    places += [("registry", host, socket.AF_INET, port) for host, port in others]
-    for name, host, family, port in places:
+    strict: tuple[_Address, bool] = ((strict_host, socket.AF_INET), False)
+    places = [strict, *((address, True) for address in _ADDRESSES)]
+    for name, port, (address, relaxed) in ((*pair, place) for pair in ports.items() for place in places):
         try:
-            held.append(_bind((host, family), port, socket.SO_REUSEPORT))
+            held.append(_hold(address, port, relaxed=relaxed))
         except OSError as error:
             if error.errno in _NO_SUCH_ADDRESS:
                 continue
@@ -41,12 +42,24 @@ def hold_ports(ports: Mapping[str, int], others: Iterable[tuple[str, int]] = ())
     return held
 
 
+def _hold(address: _Address, port: int, *, relaxed: bool) -> socket.socket:
+    """Hold a port; a relaxed socket can be bound while closed connections of an earlier program linger there.
+
+    It is strict from then on. But the kernel remembers that all sockets of a port were relaxed, and would let relaxed
+    ones of other users in: so a strict one, where nothing lingers, comes before.
+    """
+    options = (socket.SO_REUSEPORT, socket.SO_REUSEADDR) if relaxed else (socket.SO_REUSEPORT,)
+    held = _bind(address, port, *options)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    return held
+
+
 def close_all(sockets: Iterable[socket.socket]) -> None:
     for held in sockets:
         held.close()
 
 
-def _is_taken(address: tuple[str, socket.AddressFamily], port: int) -> bool:
+def _is_taken(address: _Address, port: int) -> bool:
     try:
         _bind(address, port, socket.SO_REUSEADDR).close()
     except OSError as error:
@@ -54,11 +67,12 @@ def _is_taken(address: tuple[str, socket.AddressFamily], port: int) -> bool:
     return False
 
 
-def _bind(address: tuple[str, socket.AddressFamily], port: int, option: int) -> socket.socket:
+def _bind(address: _Address, port: int, *options: int) -> socket.socket:
     host, family = address
     made = socket.socket(family)
     try:
-        made.setsockopt(socket.SOL_SOCKET, option, 1)
+        for option in options:
+            made.setsockopt(socket.SOL_SOCKET, option, 1)
         made.bind((host, port))
     except OSError:
         made.close()
