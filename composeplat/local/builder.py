@@ -87,7 +87,7 @@ def _network() -> dict[str, object]:
 
 
 def builder_mounts(layout: Layout, buildkitd: str) -> list[list[str]]:
-    """Commands that put what lies in closed folders where the builder can reach it, within the cluster's namespaces."""
+    """Commands that mount content of closed folders where the builder can reach it, within the cluster's namespaces."""
     run = layout.build_run
     plugins = str(run / "cni")
     return [

@@ -65,12 +65,12 @@ class HostPorts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     folder: Path
-    """What outlives the cluster's processes: certificates, etcd, images, volumes, logs."""
+    """Data that outlives the cluster's processes: certificates, etcd, images, volumes, logs."""
     run: Path
-    """What is removed with the cluster's processes: sockets and process ids; short, as a socket's path must be."""
+    """Removed with the cluster's processes: sockets and process ids; short, as a socket's path must be."""
     host_ports: HostPorts = field(default_factory=HostPorts)
     build_network: str = OWN_NETWORK
-    """What the steps of builds are joined to: a network of their own, or the machine's."""
+    """The network of the steps of builds: one of their own, or the machine's."""
     egress: bool = True
     """Whether pods reach other machines."""
     image_cache: int = IMAGE_CACHE_BYTES
@@ -110,12 +110,12 @@ class Layout:
 
     @property
     def registry(self) -> Path:
-        """What was pushed."""
+        """Pushed images."""
         return self.folder / "registry"
 
     @property
     def disk_limit_file(self) -> Path:
-        """The file that says what the limit of the running cluster is."""
+        """The file with the limit of the running cluster."""
         return self.run / "disk-limit"
 
     @property
@@ -138,7 +138,7 @@ class Layout:
 
     @property
     def mirror_cache(self) -> Path:
-        """What the mirror has pulled from other registries."""
+        """Images that the mirror has pulled from other registries."""
         return self.folder / "mirror"
 
     @property
@@ -148,7 +148,7 @@ class Layout:
 
     @property
     def build_run(self) -> Path:
-        """What the builder may reach, which is not root: beside the other sockets, not among them."""
+        """The folder of the builder, which is not root: beside the other sockets, not among them."""
         return self.run.with_name(f"{self.run.name}-build")
 
     @property
@@ -158,12 +158,12 @@ class Layout:
 
     @property
     def networks_file(self) -> Path:
-        """The file that says what the pods and the steps of builds of the running cluster are joined to."""
+        """The file with the networks of the pods and of the steps of builds, while the cluster runs."""
         return self.run / "networks"
 
     @property
     def networks(self) -> dict[str, str | bool]:
-        """What that file says of a cluster like this."""
+        """The content of that file for a cluster like this."""
         return {"build_network": self.build_network, "egress": self.egress}
 
     @property

@@ -1,4 +1,4 @@
-"""Builds of the local cluster, for real: what their steps reach, who they are, and what is left of them.
+"""Builds of the local cluster, for real: the reach of their steps, who they are, and that nothing is left of them.
 
 The tests share one cluster, which some of them restart, and run in their order.
 """
@@ -69,7 +69,7 @@ class Builds:
         )  # fmt: skip
 
     def build(self, dockerfile: str, *options: str) -> str:
-        """What the steps of a build print."""
+        """The output of the steps of a build."""
         process = self.start(dockerfile, *options)
         _, printed = process.communicate(timeout=100)
         assert process.returncode == 0, printed
@@ -265,7 +265,7 @@ def running(builds: Builds, program: str) -> list[Process]:
 
 
 def test_a_killed_builder_takes_its_steps_along(builds: Builds) -> None:
-    """With the builder end its steps and what leads them out; it is started again, with one of each, and builds."""
+    """With the builder end its steps and their uplink; it is started again, with one of each, and builds."""
     build = builds.start("FROM busybox:1.37\nRUN sleep 4321\n")
     (step,) = wait(lambda: running(builds, "sleep"))
     (buildkitd,), (egress,) = running(builds, "buildkitd"), running(builds, "slirp4netns")
@@ -282,7 +282,7 @@ def test_a_killed_builder_takes_its_steps_along(builds: Builds) -> None:
 
 
 def test_the_uplink_comes_back(builds: Builds, outside: str) -> None:
-    """What leads the steps out is started again when it ends, and builds continue."""
+    """The uplink of steps is started again when it ends, and builds continue."""
     (egress,) = running(builds, "slirp4netns")
     os.kill(egress.pid, signal.SIGKILL)
 

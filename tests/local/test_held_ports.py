@@ -57,7 +57,7 @@ def test_free_ports_are_held(port: int) -> None:
 
 
 def test_a_program_of_the_same_user_listens(port: int) -> None:
-    """All connections get to it, as what holds the port does not listen."""
+    """All connections get to it, as the socket that holds the port does not listen."""
     held = hold_ports({"registry": port}, STRICT)
 
     with bound("127.0.0.1", port, *ALL_OPTIONS) as server:

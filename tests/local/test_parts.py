@@ -1,4 +1,4 @@
-"""The table of the cluster's parts holds together, and what the controllers decide is right: no cluster needed."""
+"""The table of the cluster's parts holds together, and the controllers decide rightly: no cluster needed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_parts_start_after_what_they_need() -> None:
 
 
 def test_only_the_front_process_listens_on_the_machine() -> None:
-    """What has the machine's network listens on loopback or a socket alone."""
+    """Each part with the machine's network listens on loopback or a socket alone."""
     outside = [part for part in make_parts(LAYOUT, PROGRAMS) if part.network is Network.HOST]
 
     assert [part.name for part in outside] == ["ports-outside", "mirror", "buildkitd"]
@@ -65,7 +65,7 @@ def test_only_the_front_process_listens_on_the_machine() -> None:
 
 
 def test_every_port_has_its_socket() -> None:
-    """What the entry point takes outside comes out inside, at the port of the same name."""
+    """A connection from outside comes out inside, at the port of the same name."""
     inside = dict(zip(part("ports-inside").args[2::2], part("ports-inside").args[3::2], strict=True))
     outside = part("ports-outside").args
 
@@ -174,7 +174,7 @@ def test_the_plugins_of_the_steps_network() -> None:
 
 
 def test_the_builder_reaches_its_own_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The builder's folders are its own, and closed to all others; what it is given to run can be run."""
+    """The builder's folders are its own, and closed to all others; programs that it gets can be run."""
     owners: dict[Path, int] = {}
     monkeypatch.setattr("composeplat.local.builder.os.chown", lambda path, user, _: owners.update({Path(path): user}))
     layout = Layout(folder=tmp_path / "cluster", run=tmp_path / "run")
@@ -237,7 +237,7 @@ def test_containerd_listens_where_the_cluster_is() -> None:
 def test_another_containerd_is_named_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], notes: list[str]
 ) -> None:
-    """A cluster that another containerd ran says what replaces it, and what is kept; the next start says nothing."""
+    """A cluster that another containerd ran names the new version and the kept data; the next start says nothing."""
     messages: list[str] = []
     monkeypatch.setattr("composeplat.local.containerd.progress.note", messages.append)
     for name, text in files.items():
@@ -363,7 +363,7 @@ def test_the_cluster_is_ready_without_metrics() -> None:
 
 
 class Recorder:
-    """An API server that notes what is asked of it."""
+    """An API server that records its requests."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

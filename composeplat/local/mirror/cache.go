@@ -16,7 +16,7 @@ import (
 )
 
 // A cache keeps blobs and manifests by their digests, and the last known digest of each tag. When it is larger than its limit,
-// what was unused for longest is deleted.
+// the files that were unused for longest are deleted.
 //
 // Names of files are digests: nothing that a registry or a node says becomes a path.
 type cache struct {
@@ -157,7 +157,7 @@ type cachedFile struct {
 	used time.Time
 }
 
-// trim deletes what was unused for longest until the cache is within its limit, and downloads that nobody continued.
+// trim deletes the files that were unused for longest until the cache is within its limit, and downloads that nobody continued.
 func (c *cache) trim() {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -1,5 +1,5 @@
 // Command mirror pulls images from any registry for the node of the local cluster, which has no network that leads outside.
-// It owns the way to the registries (proxies, certificates, logins) and the cache of what was pulled.
+// It owns the way to the registries (proxies, certificates, logins) and the cache of pulled images.
 //
 // It must not know Kubernetes. It is a program of its own, on the machine's network, so that no login reaches the node.
 //
