@@ -361,6 +361,15 @@ def test_networks(environment: Environment) -> None:
     assert "on the local cluster: platform cluster start --build-network host" in ran.stderr
 
 
+def test_proxies_of_docker(environment: Environment) -> None:
+    """Steps have the `proxies` of Docker's configuration, unless the file gives the argument."""
+    users_builder(environment, {"proxies": {"default": {"httpProxy": "http://p.example.com:1", "noProxy": "there"}}})
+    environment.write("services:\n  web: {build: {context: web, args: {NO_PROXY: here}}}\n")
+    environment.write("FROM busybox:1.37\nRUN echo of $HTTP_PROXY, not $NO_PROXY; false\n", "web/Dockerfile")
+
+    assert "of http://p.example.com:1, not here\n" in environment.platform("build").expect(1).stderr
+
+
 # host content ---------------------------------------------------------------------------------------------------------
 
 HOST = """
