@@ -30,6 +30,10 @@ def run(choice: Choice, *, folder: str) -> Exit:
     if planned.plan.providers:
         name = planned.plan.providers[0]
         raise ComposeplatError(f"plain Pulumi can't run the provider of service '{name}'", "replace the service first")
+    loaded_images = [image.service for image in planned.plan.images if image.is_loaded]
+    if loaded_images:
+        message = f"plain Pulumi can't load the image of service '{loaded_images[0]}' into the nodes"
+        raise ComposeplatError(message, "push it to a registry: --registry")
     place = Path(folder).absolute()
     if place.exists() and any(place.iterdir()):
         raise ComposeplatError(f"'{folder}' is not empty", "name a folder that is not there yet, with -o")

@@ -14,11 +14,13 @@ from pathlib import Path
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.console import diagnostics_text, show_report, write_json, write_message
+from composeplat.cli.endpoint_questions import ask_for_domain, find_endpoint_defaults
 from composeplat.cli.hidden_values import hide_secrets_of, providers_of
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.announced_registry import read_announced_registry
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.other_clusters import EndpointDefaults
 from composeplat.cluster.variables import StoredVariables, read_variables
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.load.repository import Repository, find_repository
@@ -83,8 +85,12 @@ def plan_for(
     with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
         answer = ask_cluster(request, target)
         loaded, plan = load_plan(answer.complete(request))
-        if not looking:
-            _check_images(loaded)
+    if not (looking or loaded.settings.domain or choice.json_diagnostics) and _lacks_domain(loaded):
+        answer = replace(answer, endpoints=ask_for_domain(target, answer.endpoints))
+        loaded, plan = load_plan(answer.complete(request))
+    if not looking:
+        _check_images(loaded)
+        _note_defaults(target, answer.endpoints, loaded, plan)
     confidential = hide_secrets_of(loaded, plan, answer.variables, target)
     if answer.error and not _is_hopeless(loaded, choice):
         raise answer.error
@@ -112,6 +118,19 @@ def _find_target(request: Request, choice: Choice, *, start: bool) -> Target | N
         if _is_refused(request, choice):
             return None
         raise
+
+
+def _lacks_domain(loaded: Loaded) -> bool:
+    return any(diagnostic.code in ("port-without-url", "no-domain") for diagnostic in loaded.report.sorted())
+
+
+def _note_defaults(target: Target, known: EndpointDefaults, loaded: Loaded, plan: Plan) -> None:
+    """Say which settings of the endpoints nobody gave."""
+    settings = loaded.settings
+    found = {"domain": (known.domain, settings.domain), "ingress class": (known.ingress_class, settings.ingress_class)}
+    texts = [f"{name} {default}" for name, (default, used) in found.items() if default and default == used]
+    if plan.endpoints and texts and target.other:
+        progress.note(f"endpoints of {target.other.title}: {', '.join(texts)}")
 
 
 def _check_images(loaded: Loaded) -> None:
@@ -152,12 +171,19 @@ class ClusterAnswer:
     """Those that the namespace stores."""
     registry: str = ""
     """The registry that the cluster announces for built images."""
+    endpoints: EndpointDefaults = field(default_factory=EndpointDefaults)
+    """The domain and the ingress class, as far as they are known."""
     error: ComposeplatError | None = None
 
     def complete(self, request: Request) -> Request:
         """Add the variables and the default to a request; what the request has itself comes first."""
-        registry = request.default_registry or self.registry
-        return replace(request, platform=storable(self.variables.values), default_registry=registry)
+        return replace(
+            request,
+            platform=storable(self.variables.values),
+            default_registry=request.default_registry or self.registry,
+            default_domain=request.default_domain or self.endpoints.domain,
+            default_ingress_class=self.endpoints.ingress_class,
+        )
 
 
 def ask_cluster(request: Request, target: Target) -> ClusterAnswer:
@@ -169,7 +195,7 @@ def ask_cluster(request: Request, target: Target) -> ClusterAnswer:
     try:
         with Api(target.access) as api:
             registry = "" if target.registry else read_announced_registry(api, target.access.host)
-            return ClusterAnswer(read_variables(api, namespace), registry)
+            return ClusterAnswer(read_variables(api, namespace), registry, find_endpoint_defaults(api, target))
     except ApiError as error:
         if error.hint:
             return ClusterAnswer(error=error)

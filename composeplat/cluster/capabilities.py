@@ -1,7 +1,7 @@
 """What a cluster offers to an environment: storage and ingress classes, architectures, and the rules of the namespace.
 
 Owns reading it: each question may fail, as not every user may list everything, and then has no answer but a note.
-Must not change anything, or know what an environment needs.
+Must not change anything, or know the needs of an environment.
 """
 
 from __future__ import annotations
@@ -84,9 +84,7 @@ def read_capabilities(api: Api, namespace: str) -> Capabilities:
     storage = questions.ask(
         "storage classes", lambda: _classes(api, "storage.k8s.io/v1", "StorageClass", _DEFAULT_STORAGE)
     )
-    ingress = questions.ask(
-        "ingress classes", lambda: _classes(api, "networking.k8s.io/v1", "IngressClass", _DEFAULT_INGRESS)
-    )
+    ingress = questions.ask("ingress classes", lambda: read_ingress_classes(api))
     quotas = questions.ask("quotas", lambda: parse_quotas(api.items(path("ResourceQuota"))))
     return Capabilities(
         storage=storage,
@@ -100,6 +98,10 @@ def read_capabilities(api: Api, namespace: str) -> Capabilities:
         usage=questions.ask("the use of quotas", lambda: _usage(api, path)) if quotas else {},
         notes=tuple(questions.notes),
     )
+
+
+def read_ingress_classes(api: Api) -> Classes:
+    return _classes(api, "networking.k8s.io/v1", "IngressClass", _DEFAULT_INGRESS)
 
 
 def has_metrics(api: Api) -> bool:

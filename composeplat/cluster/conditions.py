@@ -237,7 +237,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 
 
 def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
-    """Return what the first pod that is not ready waits for, as a short phrase."""
+    """Return why the first pod that is not ready waits, as a short phrase."""
     for pod in pods:
         if is_ready(pod):
             continue

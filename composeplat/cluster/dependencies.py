@@ -1,6 +1,6 @@
 """Whether a dependency meets its condition, in the one place that a deploy and a wake-up both ask.
 
-Owns what each condition of ``depends_on`` requires of a workload, and the cause of a service that waits in vain.
+Owns the requirement of each condition of ``depends_on``, and the cause of a service that waits in vain.
 Must not know who waits, nor probe a port: the status of the dependency comes in, and the result of a probe if one is
 needed.
 """
@@ -30,7 +30,7 @@ class DependencyState:
     cause: Cause | None = None
     """Why the dependency itself failed."""
     message: str = ""
-    """What the dependency still lacks."""
+    """The part of the condition that is still missing."""
 
     def allows(self, *, required: bool) -> bool:
         """Return whether the waiting service may start: an optional dependency that failed holds nothing back."""

@@ -1,13 +1,13 @@
-"""The text of an error that the cluster reports: what of it is shown to people.
+"""The text of an error that the cluster reports: the part that is shown to people.
 
-Owns how much is shown, and which part of a chain of errors is the reason. Must not know what the error is about.
+Owns how much is shown, and which part of a chain of errors is the reason. Must not know the subject of the error.
 """
 
 from __future__ import annotations
 
 import re
 
-#: What Go's network says last, at the end of a chain of errors.
+#: The errors of Go's network, at the end of a chain of errors.
 _NETWORK_ERROR = re.compile(
     r"lookup \S+(?: on \S+)?: no such host|connection refused|connection reset by peer|network is unreachable"
     r"|no route to host|i/o timeout|TLS handshake timeout|x509: [^\"\n]+"

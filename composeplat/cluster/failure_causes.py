@@ -190,7 +190,7 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
     if reason == "InvalidImageName":
         why, hint = "the name is invalid", "correct the name"
     elif reason == "ErrImageNeverPull":
-        why, hint = "its node does not have it, and may not pull it", "load it again: platform deploy --build"
+        why, hint = shorten(text), "load it into the nodes; an image of a build: platform deploy --build"
     elif re.search(r"rate limit|toomanyrequests|429 too many", low):
         why, hint = "the rate limit of its registry is reached", "log in to the registry, which raises it, or wait"
     elif re.search(r"not found|manifest unknown|does not exist(?!.*no basic auth)|name unknown|name_unknown", low):

@@ -37,7 +37,7 @@ def used_images(api: Api) -> set[str]:
 
 
 def _images(part: Any) -> Iterator[str]:
-    """Yield what is called an image anywhere in an object."""
+    """Yield every value of a key ``image`` in an object."""
     if isinstance(part, list):
         for item in part:
             yield from _images(item)

@@ -1,6 +1,6 @@
 """Local clusters of other programs: kind, k3d, minikube, Docker Desktop, Rancher Desktop and OrbStack.
 
-Owns a row for each program: what it writes into the kubeconfig, and the command for images, as documented.
+Owns a row for each program: its names in the kubeconfig, its command for images, its addresses.
 Must not run a command or ask a cluster. It is apart because the rows are facts about other people's programs, of which
 none can be run in the tests: they are compared with documentation, row by row.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from composeplat.cluster.announced_registry import is_near
 
 _ARCHIVE, _NAME = "{archive}", "{name}"
+_LOOPBACK = "localhost"
 _IF_NOT_PRESENT, _NEVER = "IfNotPresent", "Never"
 _DOCKER_LOAD = ("docker", "image", "load", "--input", _ARCHIVE)
 
@@ -24,17 +25,23 @@ class Product:
 
     title: str
     prefix: str = ""
-    """What the kubeconfig's name of a cluster begins with; the cluster's own name follows."""
+    """The beginning of a cluster's name in the kubeconfig; the cluster's own name follows."""
     names: tuple[str, ...] = ()
     """The kubeconfig's names of its only cluster."""
     provider: str = ""
-    """What the extension ``cluster_info`` of the kubeconfig names, where the name of a cluster is anything."""
+    """The provider in the extension ``cluster_info`` of the kubeconfig, where the name of a cluster is anything."""
     load: tuple[str, ...]
     """The command that loads an archive of an image."""
     load_into_containerd: tuple[str, ...] = ()
     """The command if the nodes run containerd, where that is another one."""
     pull_policy: str = _NEVER
     """The policy under which a node uses a loaded image, and pulls no other."""
+    domain: str = ""
+    """The domain whose names lead to the cluster's ingress controller; empty if none is documented."""
+    has_mapped_ports: bool = False
+    """Whether that holds only if the user has mapped the ports of the controller."""
+    ingress_class: str = ""
+    """The class of the controller that comes with the program."""
 
     @property
     def programs(self) -> frozenset[str]:
@@ -49,23 +56,45 @@ class Product:
 
 
 PRODUCTS = (
-    Product(title="kind", prefix="kind-", load=("kind", "load", "image-archive", _ARCHIVE, "--name", _NAME)),
-    Product(title="k3d", prefix="k3d-", load=("k3d", "image", "import", _ARCHIVE, "--cluster", _NAME)),
+    Product(
+        title="kind",
+        prefix="kind-",
+        load=("kind", "load", "image-archive", _ARCHIVE, "--name", _NAME),
+        domain=_LOOPBACK,
+        has_mapped_ports=True,
+    ),
+    Product(
+        title="k3d",
+        prefix="k3d-",
+        load=("k3d", "image", "import", _ARCHIVE, "--cluster", _NAME),
+        domain=_LOOPBACK,
+        has_mapped_ports=True,
+        ingress_class="traefik",
+    ),
     Product(
         title="minikube",
         names=("minikube",),
         provider="minikube.sigs.k8s.io",
         load=("minikube", "image", "load", _ARCHIVE, "--profile", _NAME),
+        ingress_class="nginx",
     ),
-    # Nodes in containers get images of the engine through a mirror, which is a pull.
-    Product(title="Docker Desktop", names=("docker-desktop",), load=_DOCKER_LOAD, pull_policy=_IF_NOT_PRESENT),
+    Product(
+        title="Docker Desktop",
+        names=("docker-desktop",),
+        load=_DOCKER_LOAD,
+        # Nodes in containers get images of the engine through a mirror, which is a pull.
+        pull_policy=_IF_NOT_PRESENT,
+        domain=_LOOPBACK,
+    ),
     Product(
         title="Rancher Desktop",
         names=("rancher-desktop",),
         load=_DOCKER_LOAD,
         load_into_containerd=("nerdctl", "--namespace", "k8s.io", "image", "load", "--input", _ARCHIVE),
+        domain=_LOOPBACK,
+        ingress_class="traefik",
     ),
-    Product(title="OrbStack", names=("orbstack",), load=_DOCKER_LOAD),
+    Product(title="OrbStack", names=("orbstack",), load=_DOCKER_LOAD, domain="k8s.orb.local"),
 )
 
 
@@ -89,6 +118,16 @@ class OtherCluster:
         args = product.load_into_containerd if runs_containerd and product.load_into_containerd else product.load
         values = {_ARCHIVE: archive, _NAME: self.name}
         return [values.get(arg, arg) for arg in args]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointDefaults:
+    """The settings of endpoints that follow from a cluster; empty if unknown."""
+
+    domain: str = ""
+    ingress_class: str = ""
+    classes: tuple[str, ...] = ()
+    """The ingress classes of the cluster."""
 
 
 def recognize(cluster: str, entry: Mapping[str, Any], api_host: str) -> OtherCluster | None:

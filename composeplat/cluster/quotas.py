@@ -1,7 +1,7 @@
 """Quotas and limit ranges of a namespace, and how much each environment in it uses.
 
 Owns the quantities of Kubernetes, and which objects count. Amounts are in thousandths of a CPU, in bytes, or a number.
-Must not know what an environment is going to need.
+Must not know the needs of an environment.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRange:
-    """What a limit range sets for each container, by ``cpu`` and ``memory``."""
+    """The values that a limit range sets for each container, by ``cpu`` and ``memory``."""
 
     name: str
     minimum: Amounts = field(default_factory=dict)
@@ -103,7 +103,7 @@ def parse_limit_ranges(objects: Iterable[Object]) -> tuple[LimitRange, ...]:
 def usage_by_environment(
     pods: Iterable[Object], services: Iterable[Object], claims: Iterable[Object]
 ) -> dict[str, Amounts]:
-    """Add up what the objects of each environment use of quotas. Pods that have ended use nothing."""
+    """Add up how much of quotas the objects of each environment use. Pods that have ended use nothing."""
     usage: dict[str, Counter[str]] = {}
 
     def add(item: Object, amounts: Amounts) -> None:
@@ -123,7 +123,7 @@ def usage_by_environment(
 
 
 def _of_pod(pod: Object, section: str, resource: str) -> int:
-    """Return what a pod reserves: the sum of its containers, or one of its init containers if that is more."""
+    """Return the amount that a pod reserves: the sum of its containers, or an init container if that is more."""
     first, rest = (
         [_of_container(container, section, resource) for container in pod["spec"].get(containers) or []]
         for containers in ("initContainers", "containers")

@@ -56,7 +56,7 @@ def is_on_no_node(workload: Object) -> bool:
 
 
 def without_no_node(spec: Object) -> Object:
-    """Return the spec of a pod without what keeps it from all nodes."""
+    """Return the spec of a pod without the fields that keep it from all nodes."""
     selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != NO_NODE_LABEL}
     rest = {key: value for key, value in spec.items() if key != "nodeSelector"}
     return {**rest, "nodeSelector": selector} if selector else rest

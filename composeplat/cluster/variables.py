@@ -1,7 +1,7 @@
 """The variables of a namespace, stored in a Secret for everyone who deploys there.
 
 Owns the form of the Secret: a key for each variable, and an annotation with the names of those that may be shown.
-Must not know what variables mean: a variable without the annotation, such as one added by hand, is confidential.
+Must not know the meaning of variables: a variable without the annotation, such as one added by hand, is confidential.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class DependencyGate:
     existing: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     """Workloads from before the deploy: one that is replaced must be gone before its successor is created."""
     on_waiting: Callable[[str, str], None] = field(default=lambda _service, _message: None)
-    """Called with a service and what it waits for."""
+    """Called with a service and the reason it waits."""
     on_failure: Callable[[str, Cause], None] = field(default=lambda _service, _cause: None)
     """Called with a dependency that failed, and then with the service that is not created because of it."""
     cancelled: threading.Event = field(default_factory=threading.Event)

@@ -1,7 +1,7 @@
 """The resource of an image that is built, and pushed or exported into a folder.
 
 Owns the arguments of Pulumi's provider for builds, and the build context of host content.
-Must not decide what is built: the plan has every build.
+Must not decide which images are built: the plan has every build.
 """
 
 from __future__ import annotations

@@ -122,19 +122,19 @@ class ImageLoader:
     def load_archive(self, service: str, archive: Path) -> None:
         """Run the command that loads an archive into the nodes; after a failure, raise an error that says why."""
         args = self.cluster.load_command(str(archive), runs_containerd=self._runs_containerd())
-        what = f"the image of service '{service}' can't be loaded into {self.cluster.title}"
+        problem = f"the image of service '{service}' can't be loaded into {self.cluster.title}"
         with tempfile.TemporaryFile() as output:
             try:
                 with self._start(args, output) as process:
                     ended = self._wait(process)
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
-                raise ComposeplatError(f"{what}: '{args[0]}' can't be started: {reason}", _TO_A_REGISTRY) from error
+                raise ComposeplatError(f"{problem}: '{args[0]}' can't be started: {reason}", _TO_A_REGISTRY) from error
             if not ended:
                 reason = "interrupted" if self.cancelled.is_set() else f"not done after {_MAX_LOAD_S:.0f} s"
-                raise ComposeplatError(f"{what}: {reason}")
+                raise ComposeplatError(f"{problem}: {reason}")
             if process.returncode:
-                raise ComposeplatError(f"{what}: {_last_lines(output)}", f"see what it says: {' '.join(args)}")
+                raise ComposeplatError(f"{problem}: {_last_lines(output)}", f"try: {' '.join(args)}")
 
     def _start(self, args: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -263,6 +263,8 @@ class Request(Options):
     """The cluster's own domain."""
     default_registry: str = ""
     """The cluster's own registry."""
+    default_ingress_class: str = ""
+    """The cluster's own ingress class."""
     load_policy: str = ""
     """The pull policy of images that are loaded into the nodes; empty for a cluster without a way to load them."""
     named_services: tuple[str, ...] = ()

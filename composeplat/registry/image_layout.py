@@ -20,7 +20,7 @@ from composeplat.system import files
 
 _INDEX = "index.json"
 _MAX_JSON_BYTES = 4 * 1024 * 1024
-#: What a damaged folder raises.
+#: The errors of a damaged folder.
 READ_ERRORS = (OSError, files.Unreadable, ValueError, KeyError, TypeError, AttributeError)
 
 

@@ -677,7 +677,7 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
             "ErrImageNeverPull",
             "Container image is not present with pull policy of Never",
             "Container image is not present with pull policy of Never",
-            "",
+            "load it into the nodes; an image of a build: platform deploy --build",
             id="never-pulled",
         ),
     ],

@@ -52,7 +52,7 @@ MINIKUBE: dict[str, Any] = {
     ],
 )
 def test_recognized(cluster: str, entry: dict[str, Any], host: str, title: str, args: str, policy: str) -> None:
-    """Each is recognized by what its program writes into the kubeconfig, and has its documented command."""
+    """Each is recognized by the entries of its program in the kubeconfig, and has its documented command."""
     found = recognize(cluster, entry, host)
 
     assert found is not None

@@ -52,7 +52,7 @@ def test_the_program_fails() -> None:
     assert shown.startswith("the image of service 'web' can't be loaded into kind cluster 'dev': ")
     assert "no nodes" in shown
     assert "\x1b" not in shown
-    assert error.hint.startswith("see what it says: ")
+    assert error.hint.startswith("try: ")
 
 
 def test_the_program_is_missing(tmp_path: Path) -> None:

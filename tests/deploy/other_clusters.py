@@ -76,7 +76,7 @@ def install(environment: Environment, command: tuple[str, ...], cluster: str, *,
 
 
 def _write_kubeconfig(environment: Environment, cluster: str, provider: str) -> None:
-    """Write what the program writes, with the names of its cluster; the server is the tests' own."""
+    """Write a kubeconfig as the program does, with the names of its cluster; the server is the tests' own."""
     path = environment.cluster.layout.kubeconfig
     config = to_plain(read_nodes(Source(str(path), path.parent, path.read_text()), Report())[0])
     assert isinstance(config, dict)

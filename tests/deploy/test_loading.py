@@ -60,7 +60,7 @@ def test_an_image_is_loaded_when_it_changed(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "cluster", "provider"),
+    ("command", "name", "provider"),
     [
         (("k3d", "image", "import", "ARCHIVE", "--cluster", "mine"), "k3d-mine", ""),
         (("minikube", "image", "load", "ARCHIVE", "--profile", "work"), "work", "minikube.sigs.k8s.io"),
@@ -70,9 +70,9 @@ def test_an_image_is_loaded_when_it_changed(environment: Environment) -> None:
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 @pytest.mark.endurance
-def test_each_program(environment: Environment, command: tuple[str, ...], cluster: str, provider: str) -> None:
+def test_each_program(environment: Environment, command: tuple[str, ...], name: str, provider: str) -> None:
     """A pod runs the image that the program of its cluster has loaded."""
-    program = install(environment, command, cluster, provider=provider)
+    program = install(environment, command, name, provider=provider)
     write(environment, "one")
 
     environment.platform("deploy").expect()

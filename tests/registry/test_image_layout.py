@@ -1,4 +1,4 @@
-"""The archive of a built image: what programs that load it find in it."""
+"""The archive of a built image, for the programs that load it."""
 
 from __future__ import annotations
 

@@ -159,6 +159,7 @@ def _resolved(request: Request, variables: Variables, *, full: str = "") -> dict
     defaults = {
         "namespace": request.context_namespace or "default",
         "domain": request.default_domain,
+        "ingress_class": request.default_ingress_class,
         "registry": request.default_registry,
         "full": full,
     }
