@@ -29,7 +29,7 @@ from composeplat.compose.options import Request
 from composeplat.compose.origins import Checker
 from composeplat.compose.project_id import Machine, project_id
 from composeplat.compose.variables import storable
-from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, join_some, printable
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.outcomes import Failure, Outcome, Refused
 from composeplat.engine.provenance import Claim
@@ -40,6 +40,7 @@ from composeplat.plan import Plan, make_plan
 from composeplat.plan.security import check_image_users
 from composeplat.publication import Publication, publications
 
+_MAX_LISTED = 5
 _MAX_LINE_CHARS = 500
 """The limit of a line that a container or the cluster wrote."""
 
@@ -85,6 +86,10 @@ def plan_for(
     with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
         answer = ask_cluster(request, target)
         loaded, plan = load_plan(answer.complete(request))
+    if not looking and plan.images and answer.error is None:
+        answer = replace(answer, platforms=_foreign_platforms(target))
+        loaded, plan = load_plan(answer.complete(request)) if answer.platforms else (loaded, plan)
+        _note_platforms(plan, answer.platforms)
     if not (looking or loaded.settings.domain or choice.json_diagnostics) and _lacks_domain(loaded):
         answer = replace(answer, endpoints=ask_for_domain(target, answer.endpoints))
         loaded, plan = load_plan(answer.complete(request))
@@ -122,6 +127,26 @@ def _find_target(request: Request, choice: Choice, *, start: bool) -> Target | N
 
 def _lacks_domain(loaded: Loaded) -> bool:
     return any(diagnostic.code in ("port-without-url", "no-domain") for diagnostic in loaded.report.sorted())
+
+
+def _foreign_platforms(target: Target) -> tuple[str, ...]:
+    """Return the platforms of the nodes; none if a build on this machine is for all of them anyway."""
+    from composeplat.cluster.node_processors import node_processors
+    from composeplat.toolchain.tools import architecture
+
+    with Api(target.access) as api:
+        found = node_processors(api)
+    return () if set(found) <= {architecture()} else tuple(f"linux/{processor}" for processor in found)
+
+
+def _note_platforms(plan: Plan, platforms: tuple[str, ...]) -> None:
+    """Say before a build for which processors it is, if the definition does not."""
+    found: dict[str, list[str]] = {}
+    for image in plan.images if platforms else ():
+        found.setdefault(" and ".join(image.build.platforms), []).append(image.service)
+    texts = [f"{join_some(names, _MAX_LISTED)} for {shown}" for shown, names in found.items()]
+    if texts:
+        progress.note(f"the nodes have other processors; images are built: {'; '.join(texts)}")
 
 
 def _note_defaults(target: Target, known: EndpointDefaults, loaded: Loaded, plan: Plan) -> None:
@@ -173,6 +198,8 @@ class ClusterAnswer:
     """The registry that the cluster announces for built images."""
     endpoints: EndpointDefaults = field(default_factory=EndpointDefaults)
     """The domain and the ingress class, as far as they are known."""
+    platforms: tuple[str, ...] = ()
+    """The platforms of the nodes, where they are not that of this machine."""
     error: ComposeplatError | None = None
 
     def complete(self, request: Request) -> Request:
@@ -182,6 +209,7 @@ class ClusterAnswer:
             platform=storable(self.variables.values),
             default_registry=request.default_registry or self.registry,
             default_domain=request.default_domain or self.endpoints.domain,
+            build_platforms=self.platforms,
             default_ingress_class=self.endpoints.ingress_class,
         )
 

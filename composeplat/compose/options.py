@@ -263,6 +263,8 @@ class Request(Options):
     """The cluster's own domain."""
     default_registry: str = ""
     """The cluster's own registry."""
+    build_platforms: tuple[str, ...] = ()
+    """The platforms of builds that name none; empty for that of the builder."""
     default_ingress_class: str = ""
     """The cluster's own ingress class."""
     load_policy: str = ""
@@ -287,6 +289,8 @@ class Settings(Options):
     """Whether the name is the folder's: another project's folder may have the same name."""
     logins: Mapping[str, Login] = field(default_factory=dict, repr=False)
     """Logins for pulling, by registry."""
+    build_platforms: tuple[str, ...] = ()
+    """The platforms of builds that name none; empty for that of the builder."""
     load_policy: str = ""
     """The pull policy of built images that are loaded into the nodes; empty if they are pushed to a registry."""
     volume_affinity: bool = True

@@ -13,13 +13,12 @@ import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.backend import DataFolder
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import AGENT, BUILDX, agent_for, architecture
+from composeplat.toolchain.tools import AGENT, BUILDX, agent_for
 
 NOTICES = AGENT.module / "NOTICES"
 _DOCKERFILE = """\
@@ -30,16 +29,6 @@ COPY NOTICES /NOTICES
 """
 _MAX_ERROR_LINES = 5
 _BUILD_TIMEOUT_S = 300
-
-
-def node_architectures(api: Api) -> tuple[str, ...]:
-    """Return the architectures of the cluster's nodes; without the right to list nodes, that of this machine."""
-    try:
-        nodes = api.object_metadata(kind_path("v1", "Node"))
-    except ApiError:
-        nodes = []
-    found = {node["metadata"].get("labels", {}).get("kubernetes.io/arch", "") for node in nodes}
-    return tuple(sorted(found - {""})) or (architecture(),)
 
 
 def build_helper_image(

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.node_processors import node_processors
 from composeplat.cluster.watching import Watcher
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
-from composeplat.dev.helper import build_helper_image, node_architectures
+from composeplat.dev.helper import build_helper_image
 from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, lease_holder, may_be_running
 from composeplat.dev.link import Event, Link, Place, Session
 from composeplat.dev.replacement import Replacement
@@ -33,7 +34,7 @@ from composeplat.plan.desired import Identity, Plan, ServicePlan
 from composeplat.system.processes import ProcessId
 from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import LINK
+from composeplat.toolchain.tools import LINK, architecture
 
 _RENEWAL_INTERVAL_S = 8.0
 _CHECK_INTERVAL_S = 3.0
@@ -122,7 +123,11 @@ class Development:
         self, api: Api, toolchain: Toolchain, replacement: Replacement, options: UpOptions
     ) -> DevWorkloadInputs:
         helper = options.helper or build_helper_image(
-            toolchain, self.target, find_data_folder(self.environment), options.registry, node_architectures(api)
+            toolchain,
+            self.target,
+            find_data_folder(self.environment),
+            options.registry,
+            node_processors(api) or (architecture(),),
         )
         return DevWorkloadInputs(
             identity=self.identity,

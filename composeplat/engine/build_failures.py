@@ -46,6 +46,12 @@ class BuildFailure:
     """The message is a sentence of its own."""
 
 
+_FOREIGN_PROCESSOR = (
+    "the builder can't run programs of another processor: install an emulator for it on the builder's machine"
+    " (qemu-user, binfmt_misc), name a builder with that processor (--builder), or write another platform into the file"
+)
+
+
 def read_failure(
     text: str, record: Mapping[str, Any] | None = None, *, hidden: Iterable[str] = (), builder: str = ""
 ) -> BuildFailure:
@@ -68,6 +74,8 @@ def read_failure(
     lines = tuple(str(line).rstrip() for line in error.get("Logs") or ())[-_MAX_LINES:] or _source(error)
     if step and failure.step:
         failure = replace(failure, message=failure.message.replace(failure.step, _short(step), 1))
+    if any("exec format error" in line for line in (plain, *lines)):
+        failure = replace(failure, hint=_FOREIGN_PROCESSOR)
     if any("exec: " in line and "no such file or directory" in line for line in lines[-1:]):
         failure = replace(failure, hint="the image has no such program; one made FROM scratch has not even a shell")
     return _mask(replace(failure, step=step, lines=lines), hidden)

@@ -47,7 +47,7 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
     reference = image_reference(service, settings)
     if service.build is None:
         contents = tuple(mount.source for mount in host_mounts(service))
-        build = Build(context="", dockerfile_inline=_dockerfile(service), platforms=_platforms(service))
+        build = Build(context="", dockerfile_inline=_dockerfile(service), platforms=_platforms(service, settings))
         return ImageBuild(service=service.name, reference=reference, build=build, derived=True, contents=contents)
     bases: dict[str, BuiltImage | str] = {}
     for context, name in _bases(service).items():
@@ -61,13 +61,16 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
                 continue
             hint = checker.report.near(name, checker.project.services)
             checker.add("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
-    build = replace(service.build, platforms=service.build.platforms or _platforms(service))
+    build = replace(service.build, platforms=service.build.platforms or _platforms(service, settings))
     return ImageBuild(service=service.name, reference=reference, build=build, bases=bases)
 
 
-def _platforms(service: Service) -> tuple[str, ...]:
-    written = service.container.platform.written
-    return (written,) if written else ()
+def _platforms(service: Service, settings: Settings) -> tuple[str, ...]:
+    """Return the platform of a service, else those of the nodes that its pods may run on."""
+    written, processor = service.container.platform.written, service.node_selector.get("kubernetes.io/arch")
+    if written:
+        return (written,)
+    return (f"linux/{processor}",) if processor and settings.build_platforms else settings.build_platforms
 
 
 def _bases(service: Service) -> dict[str, str]:

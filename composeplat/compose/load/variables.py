@@ -142,6 +142,7 @@ def resolve_settings(
         name_from_folder=not any(_given_names(request, variables, documents)),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
+        build_platforms=request.build_platforms,
         load_policy="" if resolved["registry"] else request.load_policy,
         **resolved,
     )
