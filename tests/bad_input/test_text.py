@@ -187,6 +187,23 @@ def test_accepted(content: bytes, project: Project) -> None:
     assert reading.container("Deployment", "web")["image"] == "nginx"
 
 
+@pytest.mark.parametrize(
+    ("compose", "variables", "place"),
+    [
+        (TEXT + "    environment:\n      A: |\n        1\n      B: ${B:?give it}\n", "A=1\n", "compose.yaml:7:10:"),
+        (TEXT, "A=1\n\nwrong line\n", ".env:3:1:"),
+    ],
+)
+def test_places_in_files_of_windows(compose: str, variables: str, place: str, project: Project) -> None:
+    """With a mark of the order of bytes and the line ends of Windows, the places of messages are those without."""
+    files = {"compose.yaml": compose, ".env": variables}
+    (plain,) = project(dict(files)).read().messages
+    marked = {name: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode() for name, text in files.items()}
+
+    assert plain.startswith(place)
+    assert project(marked).read().messages == [plain]
+
+
 def test_documents_are_laid_over_one_another(project: Project) -> None:
     """Several documents of a file are as several files: the later one holds."""
     reading = project(TEXT + "---\nservices: {web: {image: caddy}}\n").read()

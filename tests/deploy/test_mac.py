@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.deploy.docker import users_builder
+from tests.deploy.test_full_watch import Watch
+from tests.deploy.test_operating import follow
+from tests.deploy.test_run import run
 from tests.deploy.test_safety import engine_of
+from tests.deploy.test_up import SH, Up, get, on_disk
 
 FILE = f"""\
 services:
@@ -25,6 +30,20 @@ services:
     healthcheck: {{test: ["CMD", "test", "-e", "/page/index.html"], interval: 1s}}
 volumes: {{data: {{}}}}
 """
+PORT = 18081
+DEVELOPED = f"""\
+x-platform: {{full: true}}
+services:
+  web:
+    image: busybox:1.37
+    command: sh -c 'echo started; exec httpd -f -p 80 -h /page'
+    stop_grace_period: 0s
+    volumes: ["./page:/page"]
+    ports: ["{PORT}:80"]
+    develop:
+      watch:
+        - {{path: ./conf, action: sync, target: /conf}}
+"""
 
 
 @pytest.fixture
@@ -33,6 +52,7 @@ def mac(environment: Environment) -> Environment:
     environment.variables["PYTHONPATH"] = str(ROOT / "tests" / "mac")
     environment.variables["COMPOSEPLAT_CLUSTER"] = str(environment.folder.parent / "no-cluster")
     environment.write("page", "page/index.html")
+    environment.write("old", "conf/file")
     environment.write(FILE)
     return environment
 
@@ -69,6 +89,46 @@ def test_commands(mac: Environment) -> None:
     assert (mac.folder / "copied").read_text() == "page"
     mac.platform("destroy", "--yes", "--volumes").expect()
     assert mac.names() == set()
+
+
+def test_up(mac: Environment) -> None:
+    """A session from a Mac: files go both ways, a port is forwarded, and `down` restores the service."""
+    users_builder(mac)
+    mac.variables.update(BUILDX_BUILDER="mine", PLATFORM_REGISTRY=f"localhost:{PORTS['registry']}")
+    mac.deploy(DEVELOPED, "--domain", "localhost").expect()
+    up = Up(mac, "web", *SH)
+    up.prompt()
+    assert up.run("cat /page/index.html; stty size") == "page30 100\n"
+    mac.write("saved", "page/index.html")
+    until(lambda: up.run("cat /page/index.html") == "saved", seconds=10)
+    up.run("echo made > /page/made; httpd -p 80 -h /page")
+    until(lambda: on_disk(mac, "page/made") == "made\n", seconds=10)
+    assert until(lambda: get(PORT, "index.html")) == "saved"
+    assert up.leave(7) == 7
+    mac.platform("down", "web").expect()
+    mac.platform("destroy", "--yes", "--volumes").expect()
+
+
+def test_run_logs_and_watch(mac: Environment) -> None:
+    """From a Mac: a pod of its own, logs that are followed, and saved files in a container."""
+    mac.deploy(DEVELOPED, "--domain", "localhost").expect()
+    assert run(mac, "web", "sh", "-c", "cat; exit 3", given=b"in")[:2] == (3, b"in")
+    lines = follow(mac, "--no-prefix", "web")
+    lines.until("started")
+    watch = Watch(mac, "watch", "web")
+    watch.until("watching", service="web")
+    mac.write("new", "conf/file")
+    until(lambda: exec_in(mac, "cat", "/conf/file") == b"new", seconds=10)
+    assert watch.end() == 130
+    mac.platform("destroy", "--yes", "--volumes").expect()
+
+
+def exec_in(mac: Environment, *args: str) -> bytes:
+    command = [*mac.command_line("exec"), "web", *args]
+    done = subprocess.run(
+        command, cwd=mac.folder, env=mac.variables, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return done.stdout
 
 
 def test_killed(mac: Environment) -> None:

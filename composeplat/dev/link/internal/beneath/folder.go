@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // maxLinks is how many links StaysInside follows before a chain of them counts as leading out.
@@ -24,6 +25,21 @@ type Status struct {
 	Changed int64
 	// Number differs between a file and another one that takes its place; it is 0 if the system has none.
 	Number uint64
+}
+
+// Timestamps are coarse: a file that was written this shortly before a scan may change again and keep its timestamp.
+const (
+	ClockGranularity = 20 * time.Millisecond
+	// coarseGranularity is for file systems such as FAT, where timestamps are even seconds.
+	coarseGranularity = 2 * time.Second
+)
+
+// Granularity is for how long after a timestamp another change may have the same.
+func Granularity(stamp time.Time) time.Duration {
+	if stamp.Nanosecond() == 0 {
+		return coarseGranularity + ClockGranularity
+	}
+	return ClockGranularity
 }
 
 // splitPath splits a path below a folder. Nothing but names is allowed in it; the folder's own path is empty.

@@ -193,6 +193,9 @@ func (c *cycle) decide(seen views) (made *plan, again bool) {
 	if c.hasExceptions {
 		ours, theirs, _, _ = core.ReifyPhantomDirectories(ancestor, ours, theirs)
 	}
+	if !c.local.HasModes() {
+		ours = core.PropagateExecutability(ancestor, theirs, ours)
+	}
 	made = makePlan(ancestor, ours, theirs, c.chooseLoserPolicy(first), c.config.OneWay, time.Now())
 	deletions := countLosses(made.here)
 	if deletions > manyDeletions && deletions != c.pendingDeletions && c.quickCycles < maxQuickCycles {
@@ -443,6 +446,10 @@ func (c *cycle) setModes(next *base, seen views, made *plan, did outcomes) (chan
 	return changed, nil
 }
 
+// modeWithoutModes is the mode in the container of a new file from a file system without modes: a script must run, as it
+// does with Docker on Windows.
+const modeWithoutModes = 0o755
+
 // planModes decides by the modes of the base: the side whose mode differs has changed it. Without a base, this machine's
 // mode wins.
 func (c *cycle) planModes(before map[string]uint32, content *core.Entry, seen views, made *plan, did outcomes) modePlan {
@@ -458,6 +465,8 @@ func (c *cycle) planModes(before map[string]uint32, content *core.Entry, seen vi
 		agreed, known := before[path]
 		wanted := ours
 		switch {
+		case !hereHas && !thereHas && newThere[path] && !c.local.HasModes():
+			wanted = modeWithoutModes
 		case !hereHas && !thereHas:
 			return
 		case !hereHas, thereHas && known && ours == agreed && !c.config.OneWay:

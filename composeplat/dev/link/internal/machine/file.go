@@ -7,6 +7,7 @@ import (
 
 	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/single"
+	"composeplat/link/internal/tree"
 	"composeplat/link/internal/wire"
 )
 
@@ -18,6 +19,8 @@ type file struct {
 	events   *Events
 	problems problems
 	place    *beneath.Place
+	// withoutModes means that the file system here keeps no permissions.
+	withoutModes bool
 }
 
 // run syncs until its stream ends. It calls ready after each comparison.
@@ -76,10 +79,15 @@ func (f *file) find() (beneath.Place, error) {
 		return *f.place, nil
 	}
 	found, err := beneath.Find(f.config.Local, f.config.Within)
-	if err == nil {
-		f.place = &found
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	f.place = &found
+	if folder, err := found.Folder(); err == nil {
+		f.withoutModes = !tree.KeepsModes(folder)
+		folder.Close()
+	}
+	return found, nil
 }
 
 func next(ctx context.Context, states <-chan single.State) (single.State, error) {
@@ -125,8 +133,22 @@ func (m *fileSync) run() error {
 	return err
 }
 
+// adoptMode gives the file here the container's mode, if its file system keeps none.
+func (m *fileSync) adoptMode() {
+	switch {
+	case !m.withoutModes || !m.here.Exists:
+	case m.base.Digest != "":
+		m.here.Mode = m.base.Mode
+	case m.there.Exists:
+		m.here.Mode = m.there.Mode
+	default:
+		m.here.Mode = modeWithoutModes
+	}
+}
+
 // match makes both ends equal. A deletion is never synced.
 func (m *fileSync) match() (side, why string, err error) {
+	m.adoptMode()
 	here, there := m.here, m.there
 	if m.base.Sent != "" && there.Digest == m.base.Sent {
 		m.base.Digest, m.base.Mode = there.Digest, there.Mode

@@ -59,6 +59,7 @@ func newFolder(number int, config FolderConfig, state string, events *Events) (*
 	if err != nil {
 		return nil, err
 	}
+	local.ProbeModes()
 	excepts := slices.ContainsFunc(config.Ignores, func(pattern string) bool {
 		return strings.HasPrefix(strings.TrimSpace(pattern), "!")
 	})

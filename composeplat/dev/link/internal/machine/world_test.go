@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	t       *testing.T
 	root    string
+	local   string
 	config  *Config
 	agent   *exec.Cmd
 	clients int
@@ -62,6 +63,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, root: t.TempDir()}
+	w.local = filepath.Join(w.root, "here")
 	for _, folder := range []string{"here", "there", "state", "run"} {
 		must(t, os.Mkdir(filepath.Join(w.root, folder), 0o755))
 	}
@@ -74,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) here(name string) string  { return filepath.Join(w.root, "here", name) }
+func (w *world) here(name string) string  { return filepath.Join(w.local, name) }
 func (w *world) there(name string) string { return filepath.Join(w.root, "there", name) }
 
 // hold starts the agent, as a container that is restarted.

@@ -133,7 +133,8 @@ func Follow(place beneath.Place, done <-chan struct{}, emit func(State)) {
 	for {
 		now := readStamp(place)
 		// A file that has just been written may change again and keep its timestamp.
-		fresh := time.Since(time.Unix(0, now.changed)).Abs() < 2*pollInterval
+		changed := time.Unix(0, now.changed)
+		fresh := time.Since(changed).Abs() < 2*pollInterval+beneath.Granularity(changed)
 		if now != last || fresh || !began {
 			state := Read(place)
 			if !began || state.Digest != emitted.Digest || state.Mode != emitted.Mode || state.Exists != emitted.Exists ||

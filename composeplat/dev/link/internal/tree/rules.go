@@ -193,23 +193,19 @@ func checkLinkOrNil(name string, entry *core.Entry) *core.Entry {
 	return checkLink(name, entry)
 }
 
-// removeEscapingLinks returns an entry without the links that would lead out of the folder through another link that is
-// on the disk now, and the paths of those removed.
-func (t *Tree) removeEscapingLinks(name string, entry *core.Entry) (kept *core.Entry, out []string) {
+// removeRefused returns an entry without what must not be created: links that would lead out of the folder through
+// another link that is on the disk now, and names that the file system takes for others. It returns a problem for each.
+func (t *Tree) removeRefused(name string, entry *core.Entry, isNew bool) (kept *core.Entry, problems []*core.Problem) {
 	if entry == nil {
 		return nil, nil
 	}
-	if entry.Kind == core.EntryKind_SymbolicLink {
-		folder := strings.TrimPrefix(path.Dir("/"+name), "/")
-		if checkTarget(name, entry.Target) != "" || !t.root.StaysInside(folder, entry.Target) {
-			return nil, []string{name}
-		}
-		return entry, nil
+	if why := t.whyRefused(name, entry, isNew); why != "" {
+		return nil, []*core.Problem{{Path: name, Error: why}}
 	}
 	kept = entry
 	for child, inside := range entry.Contents {
-		stays, leaving := t.removeEscapingLinks(Join(name, child), inside)
-		out = append(out, leaving...)
+		stays, refused := t.removeRefused(Join(name, child), inside, true)
+		problems = append(problems, refused...)
 		if stays == inside {
 			continue
 		}
@@ -221,5 +217,19 @@ func (t *Tree) removeEscapingLinks(name string, entry *core.Entry) (kept *core.E
 			kept.Contents[child] = stays
 		}
 	}
-	return kept, out
+	return kept, problems
+}
+
+func (t *Tree) whyRefused(name string, entry *core.Entry, isNew bool) string {
+	if why := checkName(path.Base(name)); why != "" && t.withoutModes && isNew && name != "" {
+		return why
+	}
+	if entry.Kind != core.EntryKind_SymbolicLink {
+		return ""
+	}
+	folder := strings.TrimPrefix(path.Dir("/"+name), "/")
+	if checkTarget(name, entry.Target) != "" || !t.root.StaysInside(folder, entry.Target) {
+		return LinkLeadsOut
+	}
+	return ""
 }

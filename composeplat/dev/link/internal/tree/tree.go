@@ -35,10 +35,6 @@ import (
 // TemporaryPrefix is the start of the names of the engine's own files, which are neither synced nor watched.
 const TemporaryPrefix = filesystem.TemporaryNamePrefix
 
-// The kernel's timestamps are coarse: a file that was written this shortly before a scan may change again and keep its
-// timestamp.
-const clockGranularity = 20 * time.Millisecond
-
 // A View is the result of a scan. It must not be modified.
 type View struct {
 	Content *core.Entry
@@ -92,6 +88,8 @@ type Tree struct {
 	recheck     map[string]bool
 	racy        []string
 	full        bool
+	// withoutModes means that the file system keeps no permissions.
+	withoutModes bool
 }
 
 // NewTree watches the folder of a place. Staging should be on the same filesystem, so that files can be renamed.
@@ -184,6 +182,9 @@ func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 		return nil, err
 	}
 	t.full = false
+	if t.withoutModes {
+		clearExecutable(snapshot.Content)
+	}
 	t.recheck = map[string]bool{}
 	t.snapshot, t.cache, t.ignoreCache = snapshot, cache, ignored
 	// Callers take the same pointer as before to mean that nothing has changed.
@@ -195,7 +196,7 @@ func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 	ended := time.Now()
 	for path, entry := range cache.Entries {
 		stamp := entry.ModificationTime.AsTime()
-		if stamp.After(began.Add(-clockGranularity)) && stamp.Before(ended.Add(clockGranularity)) {
+		if stamp.After(began.Add(-beneath.Granularity(stamp))) && stamp.Before(ended.Add(beneath.ClockGranularity)) {
 			t.racy = append(t.racy, path)
 		}
 	}
@@ -255,6 +256,9 @@ func parentPath(name string) string {
 }
 
 func (t *Tree) modes() map[string]uint32 {
+	if t.withoutModes {
+		return nil
+	}
 	modes := make(map[string]uint32, len(t.cache.Entries)+len(t.cache.Entries)/8)
 	for name, entry := range t.cache.Entries {
 		modes[name] = entry.Mode & 0o777
@@ -395,9 +399,15 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change) (*Outcome
 	if err != nil {
 		return nil, err
 	}
-	safe, refused := t.withoutEscapingLinks(changes)
-	results, problems, missing := core.Transition(ctx, t.root.Path(), safe, t.cache,
+	safe, refused := t.withoutRefused(changes)
+	ordered, order := deletionsFirst(safe)
+	made, problems, missing := core.Transition(ctx, t.root.Path(), ordered, t.cache,
 		core.SymbolicLinkMode_SymbolicLinkModePortable, 0o600, 0o700, ownership, t.snapshot.DecomposesUnicode, t.staging)
+	results := make([]*core.Entry, len(made))
+	for number, at := range order {
+		results[at] = made[number]
+	}
+	t.explainNames(problems)
 	for _, change := range changes {
 		t.recheck[change.Path] = true
 		t.recheck[parentPath(change.Path)] = true
@@ -406,14 +416,12 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change) (*Outcome
 	return &Outcome{Results: results, Problems: append(problems, refused...), Missing: missing}, nil
 }
 
-// withoutEscapingLinks removes links that would lead out of the folder from changes, and returns a problem for each.
-func (t *Tree) withoutEscapingLinks(changes []*core.Change) (safe []*core.Change, problems []*core.Problem) {
+// withoutRefused removes entries from changes that must not be created here, and returns a problem for each.
+func (t *Tree) withoutRefused(changes []*core.Change) (safe []*core.Change, problems []*core.Problem) {
 	for _, change := range changes {
-		kept, out := t.removeEscapingLinks(change.Path, change.New)
-		for _, name := range out {
-			problems = append(problems, &core.Problem{Path: name, Error: LinkLeadsOut})
-		}
-		if len(out) > 0 {
+		kept, refused := t.removeRefused(change.Path, change.New, change.Old == nil)
+		problems = append(problems, refused...)
+		if len(refused) > 0 {
 			change = &core.Change{Path: change.Path, Old: change.Old, New: kept}
 		}
 		safe = append(safe, change)
@@ -427,6 +435,9 @@ func (t *Tree) SetModes(modes map[string]uint32) (map[string]string, error) {
 	refused := map[string]string{}
 	if t.root == nil {
 		return nil, errNoFolder
+	}
+	if t.withoutModes {
+		return refused, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(modes)) {
 		if err := t.root.SetMode(name, modes[name]&0o777); err != nil {
