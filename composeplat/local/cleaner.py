@@ -1,6 +1,6 @@
 """The part ``cleaner``: deletes images and caches that are not used, when the disk is nearly full or over its limit.
 
-Owns when that is and in which order: first what other registries have, then layers of builds, then images on the node
+Owns when that is and in which order: first images of other registries, then layers of builds, then images on the node
 that no workload names, last versions in the registry without a tag. Never deletes a volume, or an image with a tag in
 the registry: these can't be had again by pulling.
 The first two need no API server, as etcd can't write to a full disk.
@@ -24,7 +24,7 @@ from composeplat.local.layout import API_PORT, Layout
 from composeplat.local.own_access import own_access
 
 _CHECK_INTERVAL_S = 2.0
-#: Measuring what images take reads every folder, so it is rarer.
+#: Measuring images reads every folder, so it is rarer.
 _MEASURE_INTERVAL_S = 30.0
 #: Where nothing was left to delete, asking all stores again at once would be of no use.
 _USELESS_PAUSE_S = 60.0
@@ -45,7 +45,7 @@ class Cleaner:
             time.sleep(_CHECK_INTERVAL_S)
 
     def check(self) -> None:
-        """Delete what is needed to have enough free space, and to be within the limit."""
+        """Delete images until enough space is free and the limit is kept."""
         now = time.monotonic()
         if now < self._next_clean:
             return
@@ -86,7 +86,7 @@ class Cleaner:
         return True
 
     def _leftovers(self) -> Iterator[Leftover]:
-        """Yield what can be deleted, the cheapest loss first; a store that can't be read does not stop the others."""
+        """Yield deletable images and layers, the cheapest loss first; a store that fails does not stop the others."""
         stores = (
             self.stores.of_mirror,
             self.stores.of_builder,

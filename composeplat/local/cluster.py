@@ -36,6 +36,7 @@ from composeplat.local.own_access import own_access
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import make_private, secure_folder
+from composeplat.local.sized_volumes import mount_commands
 from composeplat.local.states import Status, read_states
 from composeplat.local.supervisor import is_listening
 from composeplat.local.upgrade import check_upgrade, note_version
@@ -273,6 +274,7 @@ class LocalCluster:
                 *builder_mounts(self.layout, programs.buildkitd),
                 *(["sh", "-c", f"mkdir -p {path} && mount -t tmpfs tmpfs {path}"] for path in _EMPTIED_FOLDERS),
                 *network_commands(),
+                *mount_commands(self.layout.volumes, programs.python),
             ],
         }
 

@@ -1,7 +1,7 @@
 """What a cluster of one node needs besides Kubernetes itself: volumes, routes, and a few objects.
 
-Owns the objects every cluster has (storage class, ingress class, the DNS service), the making and removing of volumes,
-and the list of routes the ingress serves.
+Owns the objects every cluster has (storage classes, ingress class, the DNS service), and the list of routes the ingress
+serves.
 It runs as a part of the cluster: what it makes is decided by pure functions below, and a change of any object it looks
 at has it look again.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import sys
 import threading
 import time
@@ -26,37 +25,42 @@ from composeplat.local.layout import (
     INGRESS_CLASS,
     NODE_ADDRESS,
     PROVISIONER,
+    SIZED_CLASS,
     STORAGE_CLASS,
 )
 from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.own_access import own_access
 from composeplat.local.policies import PolicyKeeper
+from composeplat.local.volumes import CLAIMS, VOLUMES, Volumes
 from composeplat.system.atomic import write_file
 
 _RESYNC_INTERVAL_S = 30.0
 _RETRY_INTERVAL_S = 1.0
 _REGISTRATION_INTERVAL_S = 0.5
-_CLAIMS = kind_path("v1", "PersistentVolumeClaim")
-_VOLUMES = kind_path("v1", "PersistentVolume")
 _SERVICES = kind_path("v1", "Service")
 _SLICES = kind_path("discovery.k8s.io/v1", "EndpointSlice")
 _INGRESSES = kind_path("networking.k8s.io/v1", "Ingress")
-_CHOSEN_NODE = "volume.kubernetes.io/selected-node"
-WATCHED = (_CLAIMS, _VOLUMES, _SERVICES, _SLICES, _INGRESSES)
+WATCHED = (CLAIMS, VOLUMES, _SERVICES, _SLICES, _INGRESSES)
+
+
+_STORAGE = {
+    "provisioner": PROVISIONER,
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": "WaitForFirstConsumer",
+    "allowVolumeExpansion": True,
+}
 
 
 def base_objects() -> list[Object]:
     """The objects every local cluster has."""
     return [
-        _default_class(
-            "storage.k8s.io/v1",
-            "StorageClass",
-            STORAGE_CLASS,
-            provisioner=PROVISIONER,
-            reclaimPolicy="Delete",
-            volumeBindingMode="WaitForFirstConsumer",
-            allowVolumeExpansion=True,
-        ),
+        _default_class("storage.k8s.io/v1", "StorageClass", STORAGE_CLASS, **_STORAGE),
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": SIZED_CLASS},
+            **_STORAGE,
+        },
         _default_class(
             "networking.k8s.io/v1", "IngressClass", INGRESS_CLASS, spec={"controller": "dev.platform.com/ingress"}
         ),
@@ -95,55 +99,6 @@ def _dns_objects() -> list[Object]:
             "ports": ports,
         },
     ]
-
-
-# volumes --------------------------------------------------------------------------------------------------------------
-
-
-def is_waiting(claim: Object) -> bool:
-    """Return whether a claim is ours to fill: of our class, without a volume, with a pod that wants it."""
-    metadata, spec = claim["metadata"], claim.get("spec", {})
-    return (
-        spec.get("storageClassName") == STORAGE_CLASS
-        and not spec.get("volumeName")
-        and not metadata.get("deletionTimestamp")
-        and bool(metadata.get("annotations", {}).get(_CHOSEN_NODE))
-    )
-
-
-def volume_for(claim: Object, folder: Path) -> Object:
-    """The volume that fills a claim: a folder on this node."""
-    metadata = claim["metadata"]
-    name = f"pvc-{metadata['uid']}"
-    in_hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [metadata["annotations"][_CHOSEN_NODE]]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER}},
-        "spec": {
-            "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
-            "accessModes": claim["spec"]["accessModes"],
-            "persistentVolumeReclaimPolicy": "Delete",
-            "storageClassName": STORAGE_CLASS,
-            "local": {"path": str(folder / name)},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_hostname]}]}},
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "namespace": metadata["namespace"],
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-            },
-        },
-    }
-
-
-def is_released(volume: Object) -> bool:
-    return (
-        volume["spec"].get("storageClassName") == STORAGE_CLASS
-        and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
-        and volume.get("status", {}).get("phase") in ("Released", "Failed")
-    )
 
 
 # routes ---------------------------------------------------------------------------------------------------------------
@@ -208,23 +163,12 @@ class Controllers:
     def __init__(self, api: Api, folder: Path) -> None:
         self.api = api
         self.folder = folder
+        self.volumes = Volumes(api, folder / "volumes")
         self._routes = ""
 
     def reconcile(self) -> None:
         """Create and delete volumes, and write the routes, as the objects of the cluster ask for."""
-        for claim in filter(is_waiting, self.api.items(_CLAIMS)):
-            volume = volume_for(claim, self.folder / "volumes")
-            path = Path(volume["spec"]["local"]["path"])
-            path.mkdir(parents=True, exist_ok=True)
-            # As block storage has it: what works here works there.
-            path.chmod(0o755)
-            with contextlib.suppress(ApiError):
-                self.api.create(volume)
-        for volume in filter(is_released, self.api.items(_VOLUMES)):
-            path = Path(volume["spec"]["local"]["path"])
-            if path.parent == self.folder / "volumes":
-                shutil.rmtree(path, ignore_errors=True)
-            self.api.delete(f"{_VOLUMES}/{volume['metadata']['name']}")
+        self.volumes.reconcile()
         self._serve()
 
     def _serve(self) -> None:

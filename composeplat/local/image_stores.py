@@ -1,7 +1,7 @@
 """The four stores of images and layers: the registry, the node, the mirror's cache, the builder's cache.
 
-Owns how what is not used in each is listed as leftovers, which can be deleted. Must not know who asks: ``prune`` shows
-them to people first, and the cleaner deletes them when space runs out.
+Owns how the unused images of each are listed as leftovers, which can be deleted. Must not know who asks: ``prune``
+shows them to people first, and the cleaner deletes them when space runs out.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ImageStores:
             yield Leftover("pulled", max(image.names, key=len), image.size, partial(images.delete, image))
 
     def of_mirror(self) -> Iterator[Leftover]:
-        """The node has its own copy of what pods use; the image that was unused for longest comes first."""
+        """The node has its own copy of the images of pods; the image that was unused for longest comes first."""
         cache = ImageCache(self.layout.mirror_cache)
         for image in sorted(cache.images(), key=CachedImage.last_use):
             yield Leftover("cached", image.name, image.size, partial(cache.delete, image))

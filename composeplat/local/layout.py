@@ -22,7 +22,7 @@ DNS_SERVICE = "198.19.0.10"
 CLUSTER_DOMAIN = "cluster.local"
 DOMAIN = "localhost"
 
-STORAGE_CLASS = "local"
+STORAGE_CLASS, SIZED_CLASS = "local", "local-sized"
 PROVISIONER = "dev.platform.com/local"
 INGRESS_CLASS = "local"
 

@@ -32,13 +32,13 @@ def note_version(layout: Layout, version: str) -> None:
 
 
 def _refusal(before: str, version: str, steps: int) -> ComposeplatError:
-    what = f"the data of the cluster is of Kubernetes {before}, which {version} can't use"
+    problem = f"the data of the cluster is of Kubernetes {before}, which {version} can't use"
     if steps < 0:
         why, fix = "there is no way back to an earlier version", "use the version of composeplat that was used before"
     else:
         why = "an upgrade goes to the next minor version only"
         fix = f"start the cluster with a version of composeplat that has Kubernetes 1.{_minor(before) + 1} before"
-    return ComposeplatError(f"{what}: {why}", f"{fix}; or delete the data: platform cluster stop --delete-data")
+    return ComposeplatError(f"{problem}: {why}", f"{fix}; or delete the data: platform cluster stop --delete-data")
 
 
 def _last_version(layout: Layout) -> str:

@@ -213,7 +213,7 @@ def test_starts_within_a_minute(cluster: LocalCluster) -> None:
 def test_version_and_classes(api: Api) -> None:
     """It is Kubernetes 1.35, with a default storage class and a default ingress class."""
     version = api.get("/version")
-    (storage,) = api.items(kind_path("storage.k8s.io/v1", "StorageClass"))
+    storage, _ = api.items(kind_path("storage.k8s.io/v1", "StorageClass"))
 
     assert (version["major"], version["minor"]) == ("1", "35")
     assert storage["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true"

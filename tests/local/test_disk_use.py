@@ -1,4 +1,4 @@
-"""What a cluster takes on the disk: which folder counts for what, and what counts once or not at all."""
+"""The disk use of a cluster: which folder counts for which purpose, and which files count once or not at all."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.containerd import note_other_version
-from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
+from composeplat.local.controllers import routes
 from composeplat.local.docker_settings import RegistrySettings
 from composeplat.local.kernel import load_modules
 from composeplat.local.layout import Layout, make_layout
@@ -31,6 +31,7 @@ from composeplat.local.packages import missing_optional_packages, missing_packag
 from composeplat.local.parts import Part, Programs, make_files, make_parts
 from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
+from composeplat.local.volumes import failure_event, is_released, is_to_grow, is_waiting, volume_for
 
 PROGRAMS = Programs(
     kube="/t/kube", coredns="/t/coredns", registry="/t/registry", frontdoor="/t/frontdoor", buildkitd="/t/buildkitd",
@@ -612,6 +613,32 @@ def test_a_volume_is_a_folder_for_its_claim() -> None:
     assert tuple(volume["spec"]["claimRef"][key] for key in ("namespace", "name", "uid")) == ("demo", "data", "u1")
     assert is_released({**volume, "status": {"phase": "Released"}})
     assert not is_released({**volume, "status": {"phase": "Bound"}})
+
+
+def test_a_volume_of_the_other_class_is_a_mount() -> None:
+    """Its folder is inside the mount, so that no pod writes beside it while it is not mounted."""
+    volume = volume_for(claim(storageClassName="local-sized"), Path("/data/volumes"))
+
+    assert is_waiting(claim(storageClassName="local-sized"))
+    assert volume["spec"]["local"]["path"] == "/data/volumes/pvc-u1/mount/data"
+    assert volume["spec"]["storageClassName"] == "local-sized"
+
+
+@pytest.mark.parametrize(("has", "grows"), [("1Gi", False), ("1024Mi", False), ("512Mi", True), ("2Gi", False)])
+def test_a_claim_grows_when_it_asks_for_more(has: str, *, grows: bool) -> None:
+    """A bound claim of our class that asks for more than it has grows; it never shrinks."""
+    bound = {**claim(), "status": {"phase": "Bound", "capacity": {"storage": has}}}
+
+    assert is_to_grow(bound) == grows
+    assert not is_to_grow({**bound, "status": {"phase": "Pending"}})
+
+
+def test_the_event_of_a_volume_that_can_t_be_made() -> None:
+    """The reason is an event of the claim; a full disk is named as such."""
+    full, other = (failure_event(claim(), OSError(number, "no")) for number in (28, 1))
+
+    assert full["message"] == "the disk of the local cluster has no space for it: platform cluster status"
+    assert (other["message"], other["involvedObject"]["uid"]) == ("[Errno 1] no", "u1")
 
 
 def ingress(*paths: tuple[str, str, int], **spec: Any) -> dict[str, Any]:
