@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+#: The fix for a full disk of a node.
+FREE_DISK = "free space there; of the local cluster: platform cluster prune --all"
 #: The errors of Go's network, at the end of a chain of errors.
 _NETWORK_ERROR = re.compile(
     r"lookup \S+(?: on \S+)?: no such host|connection refused|connection reset by peer|network is unreachable"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from composeplat.cluster.error_text import network_error, shorten
+from composeplat.cluster.error_text import FREE_DISK, network_error, shorten
 from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
@@ -195,6 +195,8 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
         why, hint = "the rate limit of its registry is reached", "log in to the registry, which raises it, or wait"
     elif re.search(r"not found|manifest unknown|does not exist(?!.*no basic auth)|name unknown|name_unknown", low):
         why, hint = "there is no such image in its registry", "correct the name or the tag, or push the image"
+    elif re.search(r"no space left on device|disk quota exceeded", low):
+        why, hint = "the disk of the node is full", FREE_DISK
     elif re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
         why, hint = "the registry denied access", "give the cluster the registry's credentials"
     elif re.search(r"dial tcp|no such host|connection refused|timeout|unreachable|eof|tls|lookup", low):
@@ -207,9 +209,9 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
         message=f"image '{image}' can't be pulled: {why}",
         origin=("image",),
         hint=hint,
+        has_subject=True,
         pod=where["pod"],
         container=where["container"],
-        has_subject=True,
     )
 
 
@@ -264,6 +266,8 @@ def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
         origin, hint = ("volumes",), "services that share a volume run on one node, and that node is full"
     elif re.search(r"Insufficient (cpu|memory)", message):
         origin, hint = ("resources",), "request less, or add capacity to the cluster"
+    elif "disk-pressure" in message:
+        hint = f"the disk of the nodes is full: {FREE_DISK}"
     elif "persistentvolumeclaim" in message.lower() or "volume" in message.lower():
         origin = ("volumes",)
     more = f"; the autoscaler adds no node: {shorten(refusal)}" if refusal else ""
@@ -295,11 +299,8 @@ def _unmounted(pod: Object, snapshot: Snapshot) -> Cause | None:
 
 
 def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
-    names = [
-        v["persistentVolumeClaim"]["claimName"]
-        for v in pod["spec"].get("volumes") or []
-        if "persistentVolumeClaim" in v
-    ]
+    mounted = [volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or []]
+    names = [found["claimName"] for found in mounted if found]
     for claim in snapshot.claims:
         metadata = claim["metadata"]
         if metadata["name"] not in names or claim.get("status", {}).get("phase") == "Bound":

@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from composeplat.system.atomic import write_file
 from composeplat.system.deadline import Deadline, poll
@@ -113,24 +113,28 @@ class Supervisor:
             # Without a process namespace nothing else ends a part when this process is killed.
             args = ["setpriv", "--pdeathsig", "KILL", "--", *args]
         log = Path(self.plan["logs"]) / f"{part.name}.log"
-        _rotate(log)
-        with log.open("ab") as stream:
-            try:
-                part.process = subprocess.Popen(
-                    args,
-                    env=part.spec.get("environment") or self.plan["environment"],
-                    stdin=subprocess.DEVNULL,
-                    stdout=stream,
-                    stderr=stream,
-                    start_new_session=True,
-                    pass_fds=[self.plan["network_fd"]] if self.plan.get("network_fd") is not None else [],
-                )
-            except OSError as error:
-                stream.write(f"can't start {args[0]}: {error}\n".encode())
-                part.next_start = now + _MAX_RESTART_DELAY_S
-                return
+        try:
+            _rotate(log)
+            with log.open("ab") as stream:
+                part.process = self._spawn(part, args, stream)
+        except OSError as error:
+            # Also a full disk, on which no log can be made: the next try may find space.
+            sys.stderr.write(f"can't start {part.name}: {error}\n")
+            part.next_start = now + _MAX_RESTART_DELAY_S
+            return
         part.started, part.starts = now, part.starts + 1
         part.ready = not part.spec.get("ready")
+
+    def _spawn(self, part: PartProcess, args: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            args,
+            env=part.spec.get("environment") or self.plan["environment"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=[self.plan["network_fd"]] if self.plan.get("network_fd") is not None else [],
+        )
 
     def _reap(self) -> None:
         """Record the parts that have ended, and reap the orphans that process 1 inherits."""

@@ -634,6 +634,12 @@ RESOLVE = f'failed to pull and unpack image "{IMAGE}": failed to resolve referen
             id="rate-limit",
         ),
         pytest.param(
+            "failed to extract layer sha256:1: write /data/x: no space left on device",
+            "the disk of the node is full",
+            "free space there; of the local cluster: platform cluster prune --all",
+            id="full-disk",
+        ),
+        pytest.param(
             "http: server gave HTTP response\nto HTTPS client",
             "http: server gave HTTP response to HTTPS client",
             "",
@@ -1039,6 +1045,12 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
         pytest.param("0/1 nodes are available: 1 node(s) exceed max volume count.", ("volumes",), "", id="volumes"),
         pytest.param(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
+            (),
+            "the disk of the nodes is full: free space there; of the local cluster: platform cluster prune --all",
+            id="full-disk",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unschedulable: }.",
             (),
             "",
             id="taint",

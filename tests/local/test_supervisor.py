@@ -52,6 +52,18 @@ def test_a_part_waits_for_its_file(tmp_path: Path) -> None:
     assert read_states(states)["first"]["required"]
 
 
+def test_a_log_that_can_t_be_written(tmp_path: Path) -> None:
+    """A part without a log, as on a full disk, waits for its next try, and does not end the others."""
+    states = tmp_path / "states"
+    part = {"name": "first", "args": ["true"]}
+    plan = {"parts": [part], "environment": {}, "logs": str(tmp_path / "missing"), "states": str(states)}
+
+    with supervisor_of(plan, tmp_path):
+        wait_until(states.exists)
+        found = read_states(states)["first"]
+    assert (found["running"], found["starts"]) == (False, 0)
+
+
 @contextlib.contextmanager
 def supervisor_of(plan: dict[str, Any], folder: Path) -> Iterator[None]:
     (folder / "plan").write_text(json.dumps(plan))

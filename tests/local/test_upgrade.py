@@ -110,9 +110,10 @@ def older_kubernetes(folder: Path) -> Tool:
 
 
 @pytest.fixture
-def older(tmp_path: Path) -> Iterator[LocalCluster]:
+def older(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster of the earlier Kubernetes; its program is built once, and stays in the cache."""
-    variables = {**os.environ, "COMPOSEPLAT_CLUSTER": str(tmp_path / "data")}
+    # The kubelet's sockets are below it, and the path of a socket is short.
+    variables = {**os.environ, "COMPOSEPLAT_CLUSTER": str(tmp_path_factory.mktemp("data"))}
     made = local_cluster(variables, ports=PORTS)
     (tmp_path / "module").mkdir()
     made.kube = older_kubernetes(tmp_path / "module")
