@@ -244,7 +244,7 @@ def test_a_project_keeps_its_data(real_environment: Environment, tmp_path: Path)
 
 @pytest.mark.cluster
 def test_the_first_example_of_the_readme(real_cluster: LocalCluster, tmp_path: Path) -> None:
-    """It runs with nginx and PostgreSQL as it stands there, by the command that stands there."""
+    """It runs with nginx and PostgreSQL, unchanged, by the command of the page."""
     example = (ROOT / "README.md").read_text().split("## You write, you get", 1)[1]
     (tmp_path / "compose.yaml").write_text(example.split("```yaml\n", 1)[1].split("```", 1)[0])
     command = example.split("```sh\nplatform ", 1)[1].split("\n", 1)[0]

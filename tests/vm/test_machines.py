@@ -27,7 +27,7 @@ _WRITER = r"""'i=0; while :; do i=$((i + 1)); echo line $i >> /data/lines; sync;
 def run_demo(machine: Machine) -> str:
     """Run ``make demo``: it starts the cluster, deploys the shop and asks its addresses; return what it prints.
 
-    An emulated machine may be too slow for the time that the cluster has to start: the next run goes on waiting.
+    An emulated machine may be too slow for the time that the cluster has to start: the next run continues waiting.
     """
     for _ in range(3):
         command = "make -C /root/platform demo 2>&1 | tee /dev/ttyS0; (exit ${PIPESTATUS[0]})"
