@@ -21,6 +21,7 @@ import yaml
 from tests.conftest import ROOT
 from tests.deploy.conftest import Environment
 from tests.deploy.release import WHEEL, build, write_constraints
+from tests.page_commands import read_steps
 
 ACTION = yaml.safe_load((ROOT / "ci" / "github" / "action.yml").read_text())
 TEMPLATE = yaml.safe_load((ROOT / "ci" / "gitlab" / "platform.yml").read_text())
@@ -173,6 +174,18 @@ def test_action_uses_no_expression_in_a_script() -> None:
     """Inputs are variables: within a script a branch's name could be a command. No step needs another action."""
     assert [step["name"] for step in STEPS if "${{" in step["run"] or step["shell"] != "bash"] == []
     assert [step["name"] for step in STEPS if "uses" in step] == []
+
+
+def test_inputs_on_the_page() -> None:
+    """The page names the inputs of the action, and its workflow gives no other."""
+    page = (ROOT / "docs" / "ci.md").read_text()
+    (workflow,) = [step.content for step in read_steps(page) if step.argument == ".github/workflows/platform.yaml"]
+    (given,) = [
+        step["with"] for step in yaml.safe_load(workflow)["jobs"]["platform"]["steps"] if "platform" in step["uses"]
+    ]
+
+    assert given.keys() <= ACTION["inputs"].keys()
+    assert {name for name in ACTION["inputs"] if f"`{name}`" in page} == ACTION["inputs"].keys()
 
 
 # GitLab ---------------------------------------------------------------------------------------------------------------
