@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.build, pytest.mark.endurance]
 
 
 @dataclass
-class Makers:
+class Hosts:
     """The hosts of the releases, behind a proxy."""
 
     folder: Path
@@ -50,7 +50,7 @@ class Makers:
 
 
 def make_releases(folder: Path) -> dict[str, str]:
-    """Pack the programs as their makers do; gives the checksum of each release."""
+    """Pack the programs as their projects do; gives the checksum of each release."""
     pins: dict[str, str] = {}
     for tool in DEPLOY_TOOLS:
         program, archive = Toolchain(os.environ).need(tool).path, folder / archive_name(release_url(tool))
@@ -68,17 +68,17 @@ def make_keys(folder: Path) -> ssl.SSLContext:
     subprocess.run(
         [
             "openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-            "-days", "2", "-subj", "/CN=makers", "-addext", f"subjectAltName={names}",
-            "-keyout", folder / "makers.key", "-out", folder / "makers.crt",
+            "-days", "2", "-subj", "/CN=hosts", "-addext", f"subjectAltName={names}",
+            "-keyout", folder / "hosts.key", "-out", folder / "hosts.crt",
         ],
         check=True, capture_output=True,
     )  # fmt: skip
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "makers.crt", folder / "makers.key")
+    context.load_cert_chain(folder / "hosts.crt", folder / "hosts.key")
     return context
 
 
-def handler(makers: Makers) -> type[BaseHTTPRequestHandler]:
+def handler(hosts: Hosts) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -89,7 +89,7 @@ def handler(makers: Makers) -> type[BaseHTTPRequestHandler]:
                 return
             self.send_response(200)
             self.end_headers()
-            self.connection = makers.keys.wrap_socket(self.connection, server_side=True)
+            self.connection = hosts.keys.wrap_socket(self.connection, server_side=True)
             self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
             self.close_connection = False
 
@@ -104,14 +104,14 @@ def handler(makers: Makers) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             host, name = self.headers["Host"], archive_name(self.path)
-            makers.asked.append(f"{host} {name} {self.headers.get('Range', '')}".strip())
+            hosts.asked.append(f"{host} {name} {self.headers.get('Range', '')}".strip())
             if host == "github.com":
                 self.send_response(302)
                 self.send_header("Location", f"https://{FILES}/{name}")
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            self._send(makers.folder / name)
+            self._send(hosts.folder / name)
 
         def _send(self, path: Path) -> None:
             content = path.read_bytes()
@@ -123,8 +123,8 @@ def handler(makers: Makers) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()
             end = len(content)
-            if path.name in makers.to_cut:
-                makers.to_cut.remove(path.name)
+            if path.name in hosts.to_cut:
+                hosts.to_cut.remove(path.name)
                 end, self.close_connection = end // 2, True
             self.wfile.write(memoryview(content)[start:end])
 
@@ -135,11 +135,11 @@ def handler(makers: Makers) -> type[BaseHTTPRequestHandler]:
 
 
 @pytest.fixture
-def makers(tmp_path: Path) -> Iterator[tuple[Makers, dict[str, str]]]:
+def hosts(tmp_path: Path) -> Iterator[tuple[Hosts, dict[str, str]]]:
     folder = tmp_path / "releases"
     folder.mkdir()
     pins = make_releases(folder)
-    made = Makers(folder, make_keys(tmp_path), {name for name in pins if "kubernetes" in name})
+    made = Hosts(folder, make_keys(tmp_path), {name for name in pins if "kubernetes" in name})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler(made))
     made.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -162,9 +162,9 @@ def build_with_pins(folder: Path, pins: dict[str, str]) -> Path:
     return folder / WHEEL
 
 
-def test_first_deploy(makers: tuple[Makers, dict[str, str]], environment: Environment, tmp_path: Path) -> None:
+def test_first_deploy(hosts: tuple[Hosts, dict[str, str]], environment: Environment, tmp_path: Path) -> None:
     """From an empty machine to running pods in two minutes, with a download that is cut on the way."""
-    server, pins = makers
+    server, pins = hosts
     wheel = build_with_pins(tmp_path / "source", pins)
     environment.write(f"services: {{web: {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0s}}}}")
     variables = {
@@ -176,7 +176,7 @@ def test_first_deploy(makers: tuple[Makers, dict[str, str]], environment: Enviro
         "UV_CONSTRAINT": str(write_constraints(tmp_path / "constraints")),
         "PATH": "/usr/bin:/bin",
     }
-    online = {"HTTPS_PROXY": f"http://127.0.0.1:{server.port}", "SSL_CERT_FILE": str(tmp_path / "makers.crt")}
+    online = {"HTTPS_PROXY": f"http://127.0.0.1:{server.port}", "SSL_CERT_FILE": str(tmp_path / "hosts.crt")}
     _, *deploy = environment.command_line("deploy")
     uv = Path(sys.executable).parent / "uv"
 
