@@ -36,7 +36,9 @@ class Tab:
     """The address of everything that pages asked for."""
     errors: list[str] = field(default_factory=list)
     """What pages wrote to the console as errors, exceptions and failed requests among them."""
-    _loaded: int = 0
+    _begun: str = ""
+    """The loader of the page that is shown; one that a press of a key opened may still be on its way."""
+    _loaded: str = ""
     _last_id: int = 0
     _received: bytes = b""
 
@@ -71,8 +73,10 @@ class Tab:
     def _note(self, event: dict[str, Any]) -> None:
         params = event.get("params", {})
         match event.get("method"):
+            case "Page.frameNavigated" if "parentId" not in params["frame"]:
+                self._begun = params["frame"]["loaderId"]
             case "Page.loadEventFired":
-                self._loaded += 1
+                self._loaded = self._begun
             case "Network.requestWillBeSent":
                 self.requests.append(params["request"]["url"])
             case "Runtime.exceptionThrown":
@@ -84,12 +88,11 @@ class Tab:
 
     def open(self, url: str) -> None:
         """Open a page, and wait until all of it is loaded."""
-        before = self._loaded
         answer = self.call("Page.navigate", url=url)
         if "errorText" in answer:
             raise BrowserError(f"{url}: {answer['errorText']}")
         # Another place of the same page is there at once.
-        while "loaderId" in answer and self._loaded == before:
+        while "loaderId" in answer and self._loaded != answer["loaderId"]:
             self._note(self._receive())
 
     def run(self, script: str) -> Any:
@@ -102,11 +105,19 @@ class Tab:
     def wait_for(self, script: str) -> Any:
         """Evaluate an expression until it is true."""
         deadline = time.monotonic() + _TIMEOUT_S
-        while not (value := self.run(script)):
+        while not (value := self._run_between_pages(script)):
             if time.monotonic() > deadline:
                 raise BrowserError(f"not true within {_TIMEOUT_S} s: {script}")
             time.sleep(_POLL_INTERVAL_S)
         return value
+
+    def _run_between_pages(self, script: str) -> Any:
+        try:
+            return self.run(script)
+        except BrowserError as error:
+            if "navigated or closed" in str(error):
+                return None
+            raise
 
     def resize(self, width: int, height: int = 800) -> None:
         """Give the page a screen of this size; a narrow one is a phone's."""
