@@ -30,8 +30,15 @@ JOBS = {name: job for name, job in TEMPLATE.items() if name != "variables"}
 SITE = """
 name: site
 services:
-  web: {image: 'busybox:1.37', command: httpd -f -p 8080, stop_grace_period: 0s, ports: ['80:8080']}
+  web:
+    image: busybox:1.37
+    command: httpd -f -p 8080
+    stop_grace_period: 0s
+    ports: ['80:8080']
+    volumes: ['data:/data']
+volumes: {data: }
 """
+VOLUME = "PersistentVolumeClaim/data"
 WRONG = "services: {web: {image: busybox, ports: [nonsense]}}"
 PASSPHRASE = "correct horse battery"  # noqa: S105 -- it protects the state of one test
 BIN = Path(sys.executable).parent
@@ -90,7 +97,7 @@ def runner(environment: Environment, package: dict[str, str], tmp_path: Path) ->
     folder = tmp_path / "runner"
     folder.mkdir()
     yield Runner(environment, folder, package)
-    environment.platform("destroy", "--yes", PULUMI_CONFIG_PASSPHRASE=PASSPHRASE)
+    environment.platform("destroy", "--volumes", "--yes", PULUMI_CONFIG_PASSPHRASE=PASSPHRASE)
 
 
 # GitHub ---------------------------------------------------------------------------------------------------------------
@@ -132,12 +139,15 @@ def secrets(runner: Runner) -> dict[str, str]:
 
 
 def test_action(runner: Runner) -> None:
-    """A pull request is previewed, and a push deploys: both leave a summary, and no credential."""
+    """A pull request is previewed, and a push deploys: both leave a summary, and no credential.
+
+    A destroyed environment keeps its volumes, unless the arguments say otherwise.
+    """
     given = secrets(runner)
 
     preview = act(runner, "pull_request", **given)
     assert preview.status == 0, preview.output
-    assert "create Deployment web" in preview.summary
+    assert "create StatefulSet web" in preview.summary
     assert not runner.environment.pods()
 
     runner.has_platform = True
@@ -152,9 +162,10 @@ def test_action(runner: Runner) -> None:
         assert secret not in preview.output + deploy.output
     assert not [*runner.folder.glob("platform-kubeconfig"), *runner.folder.glob("platform-passphrase")]
 
-    destroy = act(runner, "push", **given, command="destroy", arguments="--quiet")
-    assert destroy.status == 0, destroy.output
-    assert runner.environment.names() == set()
+    for arguments, left in (("--quiet", {VOLUME}), ("--volumes", set())):
+        destroy = act(runner, "push", **given, command="destroy", arguments=arguments)
+        assert destroy.status == 0, destroy.output
+        assert runner.environment.names() == left
 
 
 def test_action_that_fails(runner: Runner) -> None:
@@ -207,7 +218,7 @@ def test_template(runner: Runner) -> None:
     """The job of a merge request previews, that of the default branch deploys, and a stopped environment is deleted."""
     preview = job(runner, "platform-preview")
     assert preview.status == 0, preview.output
-    assert "create Deployment web" in (runner.environment.folder / "platform-preview.txt").read_text()
+    assert "create StatefulSet web" in (runner.environment.folder / "platform-preview.txt").read_text()
     assert not runner.environment.pods()
 
     runner.has_platform = True
@@ -219,7 +230,7 @@ def test_template(runner: Runner) -> None:
 
     destroy = job(runner, "platform-destroy")
     assert destroy.status == 0, destroy.output
-    assert runner.environment.names() == set()
+    assert runner.environment.names() == {VOLUME}
 
 
 def test_template_that_fails(runner: Runner) -> None:
