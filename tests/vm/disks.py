@@ -20,6 +20,7 @@ from pathlib import Path
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import TOOLS
+from tests.real.debian import SHOP_PACKAGES, root_layer
 
 CHECKOUT = Path(__file__).parents[2]
 SUITE = "bookworm"
@@ -127,6 +128,9 @@ def _copy_programs(target: Path) -> None:
     chain = Toolchain(os.environ)
     for found in chain.need_all(TOOLS).values():
         _copy(found.path, Cache(target).program_path(found.tool))
+    # The packages that `make demo` would install where Docker Hub can't be reached.
+    for path in root_layer(chain.cache.folder, SHOP_PACKAGES).path.parent.iterdir():
+        _copy(path, target / path.relative_to(chain.cache.folder))
 
 
 def _find_wheels() -> Path:
