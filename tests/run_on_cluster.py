@@ -14,7 +14,7 @@ from pathlib import Path
 
 _MOST = 2
 _PYTEST = (sys.executable, "-m", "pytest")
-_SELECTION = ("-m", "cluster and not real", "--durations", "10")
+_SELECTION = ("-m", "cluster and not real and not vm", "--durations", "10")
 _PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _TESTS_FAILED = 1
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,28 @@ def test_commands_have_help() -> None:
 
 
 MODULES = sorted((ROOT / "composeplat").rglob("*.py"))
+
+
+def test_imports_are_of_dependencies() -> None:
+    """Every package that a module imports is installed with the wheel, and not only with a tool of development."""
+    pins = (ROOT / "requirements" / "runtime.txt").read_text()
+    installed = set(re.findall(r"^([\w.-]+)==", pins, re.MULTILINE))
+    known = packages_distributions()
+    used = {
+        name.partition(".")[0]: path
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in _imported(node)
+    }
+    foreign = used.keys() - sys.stdlib_module_names - {"composeplat"}
+
+    assert {name for name in foreign if not installed & {found.lower() for found in known.get(name, [])}} == set()
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -12,10 +12,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-import click
 import typer
 
 from composeplat.cli.console import write_message
+from composeplat.cli.questions import ask_name
 from composeplat.cluster.api import Api
 from composeplat.cluster.other_clusters import EndpointDefaults
 from composeplat.compose.options import SETTINGS
@@ -45,7 +45,7 @@ def ask_for_domain(target: Target, known: EndpointDefaults) -> EndpointDefaults:
     write_message(f"Endpoints get addresses in a domain whose names lead to the ingress controller of {title}.\n")
     domain = _ask_domain()
     if domain and not chosen:
-        chosen = str(typer.prompt("Ingress class", type=click.Choice(known.classes), err=True))
+        chosen = ask_name("Ingress class", known.classes)
     answer = EndpointDefaults(domain, chosen, known.classes)
     path = _answer_path(target)
     with writing(path):

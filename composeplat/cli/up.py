@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import click
 import typer
 
 from composeplat import progress
@@ -18,6 +17,7 @@ from composeplat.cli.console import raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, report_publications, stack_for
+from composeplat.cli.questions import ask_number
 from composeplat.cli.selection import READING, WORKING, Choice, with_choice
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
@@ -145,8 +145,7 @@ def _choose(planned: Planned, name: str, command: str) -> Service:
         )
     for number, service in enumerate(fit, start=1):
         write_message(f"  {number}  {service.name}\n")
-    picked = typer.prompt("Which one", type=click.IntRange(1, len(fit)), default=1, err=True)
-    return fit[int(picked) - 1]
+    return fit[ask_number("Which one", len(fit)) - 1]
 
 
 _ADD_VOLUME = "add one, such as '.:/app' under 'volumes'"
