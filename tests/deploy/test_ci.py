@@ -38,7 +38,8 @@ services:
     volumes: ['data:/data']
 volumes: {data: }
 """
-VOLUME = "PersistentVolumeClaim/data"
+#: What a destroyed environment keeps: its volume, and to which project that belongs.
+KEPT = {"ConfigMap/platform-project.site", "PersistentVolumeClaim/data"}
 WRONG = "services: {web: {image: busybox, ports: [nonsense]}}"
 PASSPHRASE = "correct horse battery"  # noqa: S105 -- it protects the state of one test
 BIN = Path(sys.executable).parent
@@ -162,7 +163,7 @@ def test_action(runner: Runner) -> None:
         assert secret not in preview.output + deploy.output
     assert not [*runner.folder.glob("platform-kubeconfig"), *runner.folder.glob("platform-passphrase")]
 
-    for arguments, left in (("--quiet", {VOLUME}), ("--volumes", set())):
+    for arguments, left in (("--quiet", KEPT), ("--volumes", set())):
         destroy = act(runner, "push", **given, command="destroy", arguments=arguments)
         assert destroy.status == 0, destroy.output
         assert runner.environment.names() == left
@@ -230,7 +231,7 @@ def test_template(runner: Runner) -> None:
 
     destroy = job(runner, "platform-destroy")
     assert destroy.status == 0, destroy.output
-    assert runner.environment.names() == {VOLUME}
+    assert runner.environment.names() == KEPT
 
 
 def test_template_that_fails(runner: Runner) -> None:
