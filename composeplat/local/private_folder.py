@@ -31,7 +31,7 @@ def secure_folder(folder: Path, environment: Mapping[str, str]) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, or close one of this user: only its owner can enter it then."""
+    """Make a folder, or close one of this user, or an empty one of the builder: only its owner can enter it then."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         # Not by its name, which could be a link by now.
@@ -39,7 +39,11 @@ def make_private(folder: Path) -> None:
     except OSError as error:
         raise _unusable(folder, (error.strerror or str(error)).lower()) from error
     try:
-        if os.fstat(descriptor).st_uid != os.geteuid():
+        owner = os.fstat(descriptor).st_uid
+        if owner == BUILD_USER and not os.listdir(descriptor):
+            # The builder's of the run before, emptied: what is mounted there can't be removed.
+            os.fchown(descriptor, os.geteuid(), os.getegid())
+        elif owner != os.geteuid():
             raise _unusable(folder, "it belongs to another user")
         os.fchmod(descriptor, 0o700)
     finally:

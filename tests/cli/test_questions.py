@@ -1,4 +1,4 @@
-"""Questions with a few possible answers: a wrong answer is said, and the question asked again."""
+"""Questions with a few possible answers: after a wrong answer there is a message, and the question comes again."""
 
 from __future__ import annotations
 
