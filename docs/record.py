@@ -6,7 +6,8 @@ Everything shown has happened, on a real cluster:
 - ``up``: two panes of a terminal, the example ``develop``, which is deployed in the namespace ``demo``;
 - ``deploy``: the example ``shop``, which is not deployed there.
 
-It needs tmux, ``platform`` on PATH, and a cluster that ``KUBECONFIG`` leads to and that has the image busybox:1.37.
+It needs tmux, ``platform`` on PATH, and a cluster that ``KUBECONFIG`` leads to and that has the images of the shop,
+as after ``make demo``.
 The settings are those of any command: ``PLATFORM_DOMAIN=apps.example.com`` gives the addresses of the pages.
 """
 
