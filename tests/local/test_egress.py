@@ -174,9 +174,11 @@ def listening(processes: set[int]) -> set[str]:
     places = {f"socket:[{row[9]}]": row[1] for row in rows if row[3] == "0A"}
     found = set()
     for pid in processes:
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                found.add(places.get(os.readlink(descriptor), ""))
+        # A process, or a file that it has opened, may be gone by now.
+        with contextlib.suppress(FileNotFoundError):
+            for descriptor in list(Path(f"/proc/{pid}/fd").iterdir()):
+                with contextlib.suppress(OSError):
+                    found.add(places.get(os.readlink(descriptor), ""))
     return found - {""}
 
 
