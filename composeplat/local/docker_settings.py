@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
+from composeplat.registry.image_reference import DOCKER_HUB, HUB_HOSTS
 from composeplat.system.files import Unreadable, read_bytes
 from composeplat.system.folders import home_folder
 
@@ -21,7 +22,6 @@ DAEMON_FOLDER = Path("/etc/docker")
 _MAX_SETTINGS_BYTES = 1024 * 1024
 _FIX = "correct it, or remove it"
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?")
-_HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def _normalize(address: str) -> str:
     host = address.partition("://")[2] or address
     if "/v" in host:
         host = host.partition("/")[0]
-    return "docker.io" if host in _HUB_ALIASES else host
+    return DOCKER_HUB if host in HUB_HOSTS else host
 
 
 def _read_insecure(path: Path) -> tuple[str, ...]:

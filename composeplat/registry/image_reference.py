@@ -11,7 +11,7 @@ from typing import Self
 
 DOCKER_HUB = "docker.io"
 DEFAULT_TAG = "latest"
-_HUB_HOSTS = (DOCKER_HUB, "index.docker.io", "registry-1.docker.io")
+HUB_HOSTS = (DOCKER_HUB, "index.docker.io", "registry-1.docker.io")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ImageReference:
         repository, colon, tag = path.rpartition(":")
         if not colon:
             repository, tag = path, ""
-        if host in _HUB_HOSTS:
+        if host in HUB_HOSTS:
             host = DOCKER_HUB
             repository = repository if "/" in repository else f"library/{repository}"
         return cls(registry=host, repository=repository, tag=tag, digest=digest)

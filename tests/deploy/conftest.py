@@ -23,12 +23,13 @@ from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE, Tool
 from tests.conftest import ENDURANCE, Project, split_log_path
+from tests.own_cluster import NEEDS_ROOT, ports_from
 from tests.schemas import checked
 
 #: Tests may run in several processes at once, each with a cluster of its own; FIRST_PORT parts two runs of them.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _FIRST = int(os.environ.get("FIRST_PORT", "28000")) + 100 * _WORKER
-PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
+PORTS = ports_from(_FIRST)
 PLATFORM = Path(sys.executable).parent / "platform"
 _NUMBERS = itertools.count(1)
 
@@ -37,15 +38,11 @@ SLEEP = "sh -c 'trap exit TERM; while :; do sleep 0.2; done'"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    needs_root = pytest.mark.skipif(
-        sys.platform != "linux" or os.geteuid() != 0,
-        reason="the local cluster needs Linux and root: run the tests as root",
-    )
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.cluster)
             item.add_marker(pytest.mark.timeout(0 if ENDURANCE else 300))
-            item.add_marker(needs_root)
+            item.add_marker(NEEDS_ROOT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,10 @@ from composeplat.local.supervisor import is_listening
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX
 from tests.local.test_cluster import processes_of, wait
+from tests.own_cluster import NEEDS_ROOT, first_port, ports_from
 
-_FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 50
-PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
+_FIRST = first_port("builds")
+PORTS = ports_from(_FIRST)
 #: A wire to a network namespace that is for all that is outside: this machine's end of it, and the other.
 WIRE, NEAR, FAR = f"out{_FIRST}", "198.18.200.1", "198.18.200.2"
 ABSTRACT = f"composeplat-{_FIRST}"
@@ -41,10 +42,7 @@ ABSTRACT = f"composeplat-{_FIRST}"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        sys.platform != "linux" or os.geteuid() != 0,
-        reason="the local cluster needs Linux and root: run the tests as root",
-    ),
+    NEEDS_ROOT,
 ]
 
 

@@ -36,6 +36,7 @@ from composeplat.toolchain.tools import KUBE
 from tests.conftest import DOMAIN, ROOT, SHARED, Project
 from tests.in_process import run_here
 from tests.local.test_supervisor import wait_until
+from tests.own_cluster import NEEDS_ROOT
 from tests.schemas import checked
 
 PORTS = {"api": 26443, "registry": 25000, "https": 20443, "http": 20080}
@@ -46,10 +47,7 @@ FORGOTTEN = ("/var/lib/cni", "/run/netns", "/var/log/containers")
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        sys.platform != "linux" or os.geteuid() != 0,
-        reason="the local cluster needs Linux and root: run the tests as root",
-    ),
+    NEEDS_ROOT,
 ]
 
 APP = """

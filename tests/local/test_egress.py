@@ -28,9 +28,10 @@ from composeplat.toolchain.tools import KUBE
 from tests.local import outside_server
 from tests.local.test_builds import descendants
 from tests.local.test_cluster import wait
+from tests.own_cluster import NEEDS_ROOT, first_port, ports_from
 
-_FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 70
-PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
+_FIRST = first_port("egress")
+PORTS = ports_from(_FIRST)
 #: A wire to the machine outside: this machine's end of it, and the other.
 WIRE, _NET = f"eg{_FIRST}", _FIRST // 100 % 60 * 4
 NEAR, FAR = f"203.0.113.{_NET + 1}", f"203.0.113.{_NET + 2}"
@@ -42,10 +43,7 @@ GATEWAY, CLUSTER = "198.51.100.2", "198.51.100.100"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.timeout(180),
-    pytest.mark.skipif(
-        sys.platform != "linux" or os.geteuid() != 0,
-        reason="the local cluster needs Linux and root: run the tests as root",
-    ),
+    NEEDS_ROOT,
 ]
 
 

@@ -13,7 +13,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,19 +29,17 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX, CTR, FRONTDOOR, KUBE
 from tests.local.outside_registry import DOCKER_HUB, HOST, Answer, OutsideRegistry, basic, serving
 from tests.local.test_cluster import wait
+from tests.own_cluster import NEEDS_ROOT, first_port, ports_from
 
-_FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 60
-PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
+_FIRST = first_port("mirror")
+PORTS = ports_from(_FIRST)
 PASSWORD, PODS_PASSWORD = "c4ptain-of-tests", "pods-of-tests"
 LIMIT = "You have reached your unauthenticated pull rate limit."
 
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.timeout(120),
-    pytest.mark.skipif(
-        sys.platform != "linux" or os.geteuid() != 0,
-        reason="the local cluster needs Linux and root: run the tests as root",
-    ),
+    NEEDS_ROOT,
 ]
 
 

@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import ssl
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -28,9 +27,10 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from tests.local.test_builds import Process, descendants
 from tests.local.test_cluster import wait
+from tests.own_cluster import NEEDS_ROOT, first_port, ports_from
 
-_FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 70
-PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
+_FIRST = first_port("shared_machine")
+PORTS = ports_from(_FIRST)
 SIMULATED_PORT = _FIRST + 4
 OTHER_USER = 65534
 LISTENING = "0A"
@@ -38,10 +38,7 @@ LISTENING = "0A"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.timeout(120),
-    pytest.mark.skipif(
-        sys.platform != "linux" or os.geteuid() != 0,
-        reason="the local cluster needs Linux and root, and these tests another user: run the tests as root",
-    ),
+    NEEDS_ROOT,
 ]
 
 
