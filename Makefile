@@ -129,7 +129,7 @@ lock: ## write requirements/ anew from pyproject.toml (UPGRADE=1: take newer ver
 	@echo "lock: requirements/site.txt"
 	@$(COMPILE) --group site $(if $(UPGRADE),--upgrade) -o requirements/site.txt
 
-pins: env ## write the checksums of downloads anew, where the makers' hosts can be reached
+pins: env ## download each release, compare its checksum with the pinned one, and pin what is new
 	@$(BIN)/python -m composeplat.toolchain.pin
 
 clean: ## remove everything that make made

@@ -92,7 +92,7 @@ def _obtain(url: str, archive: Path, pinned: str, environment: Mapping[str, str]
         drop(archive)
         if not is_resumed:
             break
-    raise BadDownload(f"does not have the pinned checksum: {url} is {found[:12]}…, not {pinned[:12]}…")
+    raise BadDownload(f"does not have the pinned checksum: {url} has the SHA-256 {found}, not {pinned}")
 
 
 def release_checksum(url: str, environment: Mapping[str, str], show: Show) -> str:

@@ -1,7 +1,8 @@
 """Rewrite ``checksums.txt``: ``make pins`` runs this on a machine that reaches the hosts of the releases.
 
 Owns which releases are pinned.
-A checksum that is there already never changes: a release that has another one now was replaced, and that is an error.
+A checksum that is there already never changes, and may have been recorded without a download: a release that has
+another one was replaced, or recorded wrongly, and that is an error.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> li
             problems.append(f"{tool.name} {tool.version} {error}")
             continue
         if known.get(name, found) != found:
-            problems.append(f"{name} is pinned with another checksum: {known[name]}, and is {found} now")
+            problems.append(
+                f"{name} is pinned with another checksum: {known[name]}, and is {found} now;"
+                " find out which one is right, and remove the line if it is the new one"
+            )
         pinned[name] = found
         progress.note(f"{found}  {name}")
     if not problems:

@@ -17,7 +17,7 @@ from composeplat import progress
 from composeplat.diagnostics import MissingPiece
 from composeplat.system.folders import cache_folder
 from composeplat.toolchain.cache import Cache
-from composeplat.toolchain.downloads import can_download, download
+from composeplat.toolchain.downloads import VARIABLE, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool
 from composeplat.toolchain.transfer import BadDownload
@@ -118,7 +118,7 @@ class Toolchain:
             ):
                 download(tool, staged, self.cache.parts(tool), self.environment, show)
         except BadDownload as error:
-            progress.note(f"{name} {error}; it is built instead")
+            progress.note(f"{name} {error}; it is built instead: {VARIABLE}=off skips the download")
             return False
         return True
 

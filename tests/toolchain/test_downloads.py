@@ -9,6 +9,7 @@ import hashlib
 import http.client
 import io
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -25,6 +26,8 @@ import pytest
 
 from composeplat.toolchain import downloads
 from composeplat.toolchain.downloads import (
+    MACHINES,
+    SYSTEMS,
     archive_name,
     can_download,
     pinned_checksum,
@@ -36,6 +39,7 @@ from composeplat.toolchain.setup import Origin, Toolchain
 from composeplat.toolchain.tools import BUILDX, CHECKSUMS, FRONTDOOR, PULUMI, TOOLS, Tool
 from composeplat.toolchain.transfer import BadDownload
 from tests.cluster.objects import Answer, Server
+from tests.conftest import ROOT
 from tests.system.test_proxies import Tunnel, behind, keys, tunnel
 from tests.toolchain.test_setup import environment
 
@@ -43,6 +47,7 @@ __all__ = ["behind", "keys", "tunnel"]
 
 PROGRAM = b"#!/bin/sh\necho the program\n"
 HEAD = "# Pins.\n"
+PAGE = ROOT / "docs" / "local-cluster.md"
 
 
 @dataclass
@@ -141,11 +146,12 @@ def test_a_wrong_checksum(tmp_path: Path, upstream: Releases, capsys: pytest.Cap
 
     assert found.origin == Origin.BUILT
     assert not (tmp_path / "was-run").exists()
-    wrong, right = (hashlib.sha256(item).hexdigest()[:12] for item in (trap, PROGRAM))
+    wrong, right = (hashlib.sha256(item).hexdigest() for item in (trap, PROGRAM))
     assert (
-        f"frontdoor 0.1.0 does not have the pinned checksum: {upstream.base}/it is {wrong}…, not {right}…;"
-        " it is built instead\n"
+        f"frontdoor 0.1.0 does not have the pinned checksum: {upstream.base}/it has the SHA-256 {wrong}, not {right};"
+        " it is built instead: COMPOSEPLAT_DOWNLOADS=off skips the download\n"
     ) in capsys.readouterr().err
+    assert not list((tmp_path / "cache").rglob("it"))
 
 
 def test_no_checksum(upstream: Releases) -> None:
@@ -203,6 +209,27 @@ def test_addresses_of_other_machines() -> None:
     """Pulumi's own releases have another word for the usual processor."""
     assert archive_name(release_url(PULUMI, "linux", "amd64")) == f"pulumi-v{PULUMI.version}-linux-x64.tar.gz"
     assert archive_name(release_url(PULUMI, "darwin", "arm64")) == f"pulumi-v{PULUMI.version}-darwin-arm64.tar.gz"
+
+
+def test_the_page_names_what_is_not_pinned() -> None:
+    """The page about the programs names those that are built because their release has no pin."""
+    pins = read_checksums(CHECKSUMS)
+    unpinned = {
+        tool.name for tool in TOOLS if tool.download and archive_name(release_url(tool, "linux", "amd64")) not in pins
+    }
+
+    (line,) = re.findall("^Without a pin, and so always built: (.+)[.]$", PAGE.read_text(), flags=re.MULTILINE)
+
+    assert set(re.findall("`([^`]+)`", line)) == unpinned
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.download], ids=lambda tool: tool.name)
+def test_a_release_is_pinned_for_all_machines_or_none(tool: Tool) -> None:
+    """Whether a program is downloaded does not depend on the machine."""
+    systems = ("linux",) if tool.only_linux else SYSTEMS
+    names = {archive_name(release_url(tool, system, machine)) for system in systems for machine in MACHINES}
+
+    assert names & read_checksums(CHECKSUMS).keys() in (names, set())
 
 
 def test_pins_are_of_the_pinned_versions() -> None:
@@ -373,7 +400,7 @@ def test_a_proxy_that_wants_a_login(
     output = capsys.readouterr().err
     assert (
         f"frontdoor 0.1.0 can't be downloaded from {tool.download}: the proxy http://{proxy.address} {wants}: {WANTS};"
-        " it is built instead\n"
+        " it is built instead: COMPOSEPLAT_DOWNLOADS=off skips the download\n"
     ) in output
     assert "secret" not in output
 
@@ -412,7 +439,7 @@ def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Releases, capsys: pyt
     assert found.origin == Origin.BUILT
     assert (
         ": the environment variable HTTP_PROXY names a proxy of the kind 'socks5', which is not supported:"
-        " use an http:// proxy; it is built instead\n"
+        " use an http:// proxy; it is built instead: COMPOSEPLAT_DOWNLOADS=off skips the download\n"
     ) in capsys.readouterr().err
 
 
@@ -440,8 +467,24 @@ def test_a_release_that_was_replaced(upstream: Releases) -> None:
 
     (problem,) = pin([tool], upstream.pins, {})
 
-    assert problem.startswith("it is pinned with another checksum: ")
+    old, new = (hashlib.sha256(content).hexdigest() for content in (b"as it was", PROGRAM))
+    assert problem == (
+        f"it is pinned with another checksum: {old}, and is {new} now;"
+        " find out which one is right, and remove the line if it is the new one"
+    )
     assert upstream.pins.read_text() == before
+
+
+def test_a_pin_that_was_recorded(upstream: Releases) -> None:
+    """A pin that was recorded without a download is compared: where it is right it stays, beside the new ones."""
+    recorded = upstream.tool("recorded", pinned=PROGRAM)
+    before = upstream.pins.read_text()
+
+    assert pin([recorded, upstream.tool("another", b"another")], upstream.pins, {}) == []
+
+    assert upstream.asked == ["/recorded", "/another"]
+    new = f"{hashlib.sha256(b'another').hexdigest()}  another\n"
+    assert upstream.pins.read_text() == before.replace(HEAD, HEAD + new)
 
 
 def test_a_release_that_is_not_there(upstream: Releases) -> None:
