@@ -33,9 +33,9 @@ class Cache:
         """Hold a lock for what only one setup may do at a time."""
         return hold_lock(self.folder / "locks" / name, on_wait)
 
-    def parts(self, tool: Tool) -> Path:
-        """The folder of what has come of a program's release, until the program is in place."""
-        return self.folder / "downloads" / tool.name
+    def parts(self, release: str) -> Path:
+        """The folder of what has come of a release, until its programs are in place."""
+        return self.folder / "downloads" / release
 
     @contextlib.contextmanager
     def staging(self, program: Path) -> Iterator[Path]:

@@ -58,7 +58,7 @@ def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
 def download(tool: Tool, folder: Path, parts: Path, environment: Mapping[str, str], show: Show) -> None:
     """Put a program of the pinned release into a folder, or raise and leave the folder empty.
 
-    The caller holds the program's lock: ``parts`` has what came of its release in earlier runs.
+    The caller holds the lock of the release: ``parts`` has the part of it that earlier runs, or other programs, got.
     """
     url = release_url(tool)
     archive = parts / archive_name(url)

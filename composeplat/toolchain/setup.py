@@ -19,7 +19,7 @@ from composeplat.system.folders import cache_folder
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.downloads import VARIABLE, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
-from composeplat.toolchain.tools import TOOLS, Tool
+from composeplat.toolchain.tools import TOOLS, Tool, programs_of_release
 from composeplat.toolchain.transfer import BadDownload
 from composeplat.toolchain.versions import version_output
 
@@ -45,9 +45,10 @@ class Found:
 
 
 class Toolchain:
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], table: Iterable[Tool] = TOOLS) -> None:
         self.environment = environment
         self.cache = Cache(cache_folder(environment))
+        self._table = tuple(table)
 
     def find(self, tool: Tool) -> Found | None:
         """Look for a program, without a download or a build."""
@@ -97,18 +98,22 @@ class Toolchain:
 
     def _make(self, tool: Tool) -> Found:
         name = f"{tool.name} {tool.version}"
+        together = programs_of_release(tool, self._table)
+        release = together[0].name
+        waiting = f"waiting for another setup, which installs {release} {tool.version}"
         origin = Origin.CACHE
-        with self.cache.lock(tool.name, lambda: progress.note(f"waiting for another setup, which installs {name}")):
+        with self.cache.lock(release, lambda: progress.note(waiting)):
             if not self.cache.has(tool):
                 if passed_over := self.passed_over(tool):
                     progress.note(passed_over)
-                origin = Origin.DOWNLOADED if self._download(tool, name) else Origin.BUILT
+                origin = Origin.DOWNLOADED if self._download(tool, name, self.cache.parts(release)) else Origin.BUILT
                 if origin is Origin.BUILT:
                     self._build(tool, name)
-                shutil.rmtree(self.cache.parts(tool), ignore_errors=True)
+                if all(self.cache.has(other) for other in together):
+                    shutil.rmtree(self.cache.parts(release), ignore_errors=True)
         return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=origin)
 
-    def _download(self, tool: Tool, name: str) -> bool:
+    def _download(self, tool: Tool, name: str, parts: Path) -> bool:
         if not can_download(tool, self.environment):
             return False
         try:
@@ -116,7 +121,7 @@ class Toolchain:
                 progress.transfer(f"downloading {name}") as show,
                 self.cache.staging(self.cache.program_path(tool)) as staged,
             ):
-                download(tool, staged, self.cache.parts(tool), self.environment, show)
+                download(tool, staged, parts, self.environment, show)
         except BadDownload as error:
             progress.note(f"{name} {error}; it is built instead: {VARIABLE}=off skips the download")
             return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -198,3 +199,10 @@ DEVELOPMENT_TOOLS = (LINK, AGENT)
 CLUSTER_TOOLS = (KUBE, CONTAINERD, CONTAINERD_SHIM, CTR, COREDNS, REGISTRY, FRONTDOOR, MIRROR)
 SIMULATION_TOOLS = (KUBE, KWOK)
 TOOLS = tuple(dict.fromkeys((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS)))
+
+
+def programs_of_release(tool: Tool, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Return the programs of a table that come in the same release as this one: without others it is alone."""
+    release = (tool.download, tool.version)
+    found = tuple(other for other in tools if tool.download and (other.download, other.version) == release)
+    return found if tool in found else (tool,)
