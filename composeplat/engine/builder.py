@@ -18,6 +18,7 @@ from composeplat.engine.backend import DataFolder, writing
 from composeplat.engine.target import Target
 from composeplat.local.builder_cache import BUILDER_NAME, buildx_instance
 from composeplat.local.layout import make_layout
+from composeplat.registry.docker_folder import docker_folder
 from composeplat.system.atomic import write_private
 
 #: The variable that carries the builder's name to the program.
@@ -51,17 +52,13 @@ def _users_folder(environment: Mapping[str, str]) -> Path:
     """Where buildx keeps what it knows of builders."""
     if environment.get("BUILDX_CONFIG"):
         return Path(environment["BUILDX_CONFIG"])
-    return _docker_folder(environment) / "buildx"
-
-
-def _docker_folder(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("DOCKER_CONFIG") or Path(environment.get("HOME") or "/") / ".docker")
+    return docker_folder(environment) / "buildx"
 
 
 def _docker_contexts(environment: Mapping[str, str]) -> list[str]:
     """The contexts of Docker, each of which is a builder for buildx too."""
     names = ["default"]
-    for path in (_docker_folder(environment) / "contexts" / "meta").glob("*/meta.json"):
+    for path in (docker_folder(environment) / "contexts" / "meta").glob("*/meta.json"):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             names.append(str(json.loads(path.read_text(encoding="utf-8")).get("Name")))
     return names

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.names import is_env_name
+from composeplat.registry.docker_folder import docker_folder
 from composeplat.system.deadline import Deadline
 from composeplat.system.processes import kill_session, wait_for_end
 
@@ -267,8 +268,8 @@ def _parameters(command: object) -> Iterator[tuple[str, bool]]:
 
 def find_program(name: str, environment: Mapping[str, str]) -> Path | None:
     """Find Docker's plugin of a name, else a program on the path; never one in a folder that depends on the current."""
-    own = environment.get("DOCKER_CONFIG") or str(Path(environment.get("HOME") or "/nonexistent", ".docker"))
-    plugins = [Path(folder, f"docker-{name}") for folder in (f"{own}/cli-plugins", *_PLUGIN_FOLDERS)]
+    own = docker_folder(environment) / "cli-plugins"
+    plugins = [Path(folder, f"docker-{name}") for folder in (own, *_PLUGIN_FOLDERS)]
     programs = [Path(folder, name) for folder in environment.get("PATH", "").split(os.pathsep)]
     return next((path for path in (*plugins, *programs) if path.is_absolute() and _is_program(path)), None)
 

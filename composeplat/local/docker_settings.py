@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
+from composeplat.registry.docker_folder import docker_folder
 from composeplat.registry.image_reference import DOCKER_HUB, HUB_HOSTS
 from composeplat.system.files import Unreadable, read_bytes
-from composeplat.system.folders import home_folder
 
 #: The folder of Docker's daemon: its settings, and a folder of certificates for each registry.
 DAEMON_FOLDER = Path("/etc/docker")
@@ -75,9 +75,8 @@ def _read_insecure(path: Path) -> tuple[str, ...]:
 
 def _read_login_hosts(environment: Mapping[str, str]) -> list[str]:
     """Return the registries with a login; who uses a login reports an invalid file."""
-    folder = Path(environment.get("DOCKER_CONFIG") or home_folder(environment) / ".docker")
     try:
-        settings = _read_json(folder / "config.json")
+        settings = _read_json(docker_folder(environment) / "config.json")
     except (Unreadable, ValueError):
         return []
     sections = [settings.get(name) for name in ("auths", "credHelpers")] if isinstance(settings, dict) else []

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.registry.docker_folder import docker_folder
 from composeplat.registry.image_reference import DOCKER_HUB, registry_of_prefix
 
 #: The address under which Docker and Kubernetes both keep the login of Docker Hub.
@@ -53,8 +54,7 @@ def read_logins(entries: Iterable[Mapping[str, str]]) -> dict[str, Login]:
 
 def find_login(registry: str, environment: Mapping[str, str]) -> Login | None:
     """Return the login that ``docker login`` stored for a registry; None without one."""
-    folder = environment.get("DOCKER_CONFIG") or f"{environment.get('HOME', '')}/.docker"
-    path = Path(folder) / "config.json"
+    path = docker_folder(environment) / "config.json"
     config = _read_config(path)
     address = _address(registry)
     helpers = config.get("credHelpers") or {}

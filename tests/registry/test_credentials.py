@@ -80,6 +80,15 @@ def test_the_home_folder(tmp_path: Path) -> None:
     assert found == login("ann", "x")
 
 
+def test_no_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ``HOME``, as in a service of systemd, the account's home folder has the configuration."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".docker").mkdir()
+    write(tmp_path / ".docker", {"auths": {"r.example.com": {"username": "ann", "password": "x"}}})
+
+    assert find_login("r.example.com", {}) == login("ann", "x")
+
+
 @pytest.mark.parametrize(
     "config",
     [
