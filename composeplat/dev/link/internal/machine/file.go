@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"composeplat/link/internal/beneath"
@@ -38,14 +39,14 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 	done := make(chan struct{})
 	defer close(done)
 	near := make(chan single.State, 1)
-	go single.Follow(local, done, func(state single.State) {
+	m := &fileSync{file: f, remote: far, local: local, base: loadFileBase(f.state, f.config, welcome.Boot), first: true}
+	go single.Follow(local, done, &m.pulls, func(state single.State) {
 		select {
 		case <-near: // only the newest counts
 		default:
 		}
 		near <- state
 	})
-	m := &fileSync{file: f, remote: far, local: local, base: loadFileBase(f.state, f.config, welcome.Boot), first: true}
 	if m.here, err = next(ctx, near); err != nil {
 		return err
 	}
@@ -62,12 +63,13 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case m.here = <-near:
+		case state := <-near:
+			m.observeHere(state)
 		case state, open := <-far.States:
 			if !open {
 				return errors.New("the connection to the container is lost")
 			}
-			m.there = state
+			m.observeThere(state)
 		case <-again.C:
 		}
 	}
@@ -110,6 +112,23 @@ type fileSync struct {
 	base        fileBase
 	here, there single.State
 	first       bool
+	// pushes and pulls count the writes there and here.
+	pushes uint64
+	pulls  atomic.Uint64
+}
+
+// observeHere takes a state of the file here, unless it is older than the last write: the next one follows.
+func (m *fileSync) observeHere(state single.State) {
+	if state.Writes >= m.pulls.Load() {
+		m.here = state
+	}
+}
+
+// observeThere does so for the container. The agent is not trusted: a number that it makes up delays its own file alone.
+func (m *fileSync) observeThere(state single.State) {
+	if state.Writes >= m.pushes {
+		m.there = state
+	}
 }
 
 func (m *fileSync) run() error {
@@ -183,6 +202,7 @@ func (m *fileSync) match() (side, why string, err error) {
 	if done.Error != "" {
 		return "container", done.Error, nil
 	}
+	m.pushes++
 	if done.Kept != "" {
 		m.events.Emit("conflict", Event{"folder": m.number, "path": "", "kept_as": done.Kept})
 	}
@@ -203,6 +223,7 @@ func (m *fileSync) pull() (side, why string, err error) {
 	if err := single.Write(m.local, m.there.Content, m.there.Mode); err != nil {
 		return "local", err.Error(), nil
 	}
+	m.pulls.Add(1)
 	m.here = m.there
 	m.emitSynced(began, 0, 1)
 	return "", "", m.saveAgreed(m.there)

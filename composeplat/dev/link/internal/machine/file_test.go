@@ -3,11 +3,13 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func (w *world) single(mode os.FileMode, content string) (here, there string) {
@@ -91,4 +93,40 @@ func TestASingleFileInAFolderThatMayNotBeWritten(t *testing.T) {
 	after, err := os.Stat(there)
 	must(t, err)
 	equal(t, true, os.SameFile(before, after))
+}
+
+// An older state of the container, which arrived after a write, replaced the newer file here, and ended as a conflict.
+func TestASingleFileIsEditedOftenOnOneSide(t *testing.T) {
+	t.Parallel()
+	for _, inContainer := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in the container %v", inContainer), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			here, there := w.single(0o644, "0")
+			w.startSynced()
+			w.arrives(there, "0")
+			edited, other := here, there
+			if inContainer {
+				edited, other = there, here
+			}
+			for number := range 120 {
+				text := fmt.Sprint(number + 1)
+				write(t, edited, text)
+				time.Sleep(time.Duration(10+number*7%60) * time.Millisecond)
+				equal(t, text, read(edited))
+			}
+			w.arrives(other, "120")
+			time.Sleep(2 * longDelay)
+			equal(t, "120", read(edited))
+			equal(t, 0, w.count("conflict"))
+			equal(t, 1, len(entries(t, filepath.Dir(there))))
+		})
+	}
+}
+
+func entries(t *testing.T, folder string) []os.DirEntry {
+	t.Helper()
+	found, err := os.ReadDir(folder)
+	must(t, err)
+	return found
 }

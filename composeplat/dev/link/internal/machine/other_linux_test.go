@@ -217,7 +217,6 @@ func TestOtherSingleFile(t *testing.T) {
 	w.arrives(w.there("site.conf"), "1")
 	for number := range 6 {
 		text := fmt.Sprint(number + 2)
-		time.Sleep(longDelay)
 		write(t, w.here("site.conf"), text)
 		w.arrives(w.there("site.conf"), text)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"composeplat/link/internal/beneath"
@@ -35,6 +36,9 @@ type WriteResult struct {
 	Error string `json:"error,omitempty"`
 }
 
+// IsDone reports whether the file was replaced.
+func (r WriteResult) IsDone() bool { return !r.Stale && r.Error == "" }
+
 func unpack(body []byte, head any) ([]byte, error) {
 	content, err := wire.Unpack(body, head)
 	if err == nil && len(content) > MaxSize {
@@ -51,7 +55,8 @@ func Serve(place beneath.Place, spares string, stream io.ReadWriteCloser) error 
 	frames := wire.NewFrames(stream, limits.Lookup)
 	done := make(chan struct{})
 	defer close(done)
-	go Follow(place, done, func(state State) {
+	var writes atomic.Uint64
+	go Follow(place, done, &writes, func(state State) {
 		if body, err := wire.Pack(state, state.Content); err == nil {
 			_ = frames.Send(frameState, body)
 		}
@@ -68,7 +73,11 @@ func Serve(place beneath.Place, spares string, stream io.ReadWriteCloser) error 
 		if order.Content, err = unpack(body, &order); err != nil {
 			return err
 		}
-		if err := frames.SendJSON(frameResult, write(place, spares, order)); err != nil {
+		result := write(place, spares, order)
+		if result.IsDone() {
+			writes.Add(1)
+		}
+		if err := frames.SendJSON(frameResult, result); err != nil {
 			return err
 		}
 	}

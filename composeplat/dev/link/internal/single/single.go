@@ -14,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"composeplat/link/internal/beneath"
@@ -31,6 +32,8 @@ type State struct {
 	Digest  string `json:"digest,omitempty"`
 	Mode    uint32 `json:"mode,omitempty"`
 	Problem string `json:"problem,omitempty"`
+	// Writes is how many times the sync had replaced the file before it was read: a state with fewer than the last is old.
+	Writes  uint64 `json:"writes,omitempty"`
 	Content []byte `json:"-"`
 }
 
@@ -124,20 +127,23 @@ func readContent(place beneath.Place) ([]byte, error) {
 
 var errNotAFile = errors.New("not a regular file")
 
-// Follow emits the file's state, and each new state, until done is closed.
-func Follow(place beneath.Place, done <-chan struct{}, emit func(State)) {
+// Follow emits the file's state, each new state, and the state after each write, until done is closed. The counter is
+// that of the writes.
+func Follow(place beneath.Place, done <-chan struct{}, writes *atomic.Uint64, emit func(State)) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	last, began := stamp{}, false
 	var emitted State
 	for {
+		count := writes.Load()
 		now := readStamp(place)
 		// A file that has just been written may change again and keep its timestamp.
 		changed := time.Unix(0, now.changed)
 		fresh := time.Since(changed).Abs() < 2*pollInterval+beneath.Granularity(changed)
-		if now != last || fresh || !began {
+		if now != last || fresh || !began || count != emitted.Writes {
 			state := Read(place)
-			if !began || state.Digest != emitted.Digest || state.Mode != emitted.Mode || state.Exists != emitted.Exists ||
+			state.Writes = count
+			if !began || count != emitted.Writes || state.Digest != emitted.Digest || state.Mode != emitted.Mode || state.Exists != emitted.Exists ||
 				state.Problem != emitted.Problem {
 				emit(state)
 				emitted = state

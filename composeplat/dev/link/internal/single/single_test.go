@@ -82,3 +82,26 @@ func TestNoCopyOfALoserTakesAnothersPlace(t *testing.T) {
 		}
 	}
 }
+
+func TestAStateFollowsEachWrite(t *testing.T) {
+	root := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(root, "file"), []byte("content"), 0o644))
+	near, far := net.Pipe()
+	go func() { _ = Serve(place(t, filepath.Join(root, "file"), root), root, far) }()
+	file := NewRemote(near)
+	defer file.Close()
+	digest := Digest([]byte("content"))
+	for number := range uint64(3) {
+		state := <-file.States
+		if state.Writes != number || state.Digest != digest {
+			t.Fatalf("%d writes, %s", state.Writes, state.Content)
+		}
+		stale, err := file.Write(WriteRequest{Expected: "another", Content: []byte("lost")})
+		must(t, err)
+		done, err := file.Write(WriteRequest{Expected: digest, Mode: 0o644, Content: []byte("content")})
+		must(t, err)
+		if stale.IsDone() || !done.IsDone() {
+			t.Fatalf("%v %v", stale, done)
+		}
+	}
+}
