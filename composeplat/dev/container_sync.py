@@ -1,27 +1,29 @@
 """Copy changed files of this machine into running containers, one way: with ``tar`` and ``rm`` of the image.
 
-Owns the archive, the commands in a container, and their messages. Nothing of a container is read but the messages of
-its programs, so that it can't write here. What it may write itself is all that a copy can change there: the commands
-run as its own user, in its own files.
+Owns the archive, the commands in a container, and their messages. Of a container nothing is read but the messages of
+its programs and the modes of its files, so it can't write here. What it may write itself is all that a copy can change
+there: the commands run as its own user, in its own files.
 The agent of ``platform up`` needs a pod of its own; here the deployed pods run, all of them, with their own programs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
+import re
 import shlex
 import stat
 import tarfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from composeplat.cluster.snapshot import Object, container_statuses, service_of
 from composeplat.compose.watch_model import WatchExec
-from composeplat.dev.container_commands import Command, may_run, open_command
+from composeplat.dev.container_commands import Command, Piped, may_run, open_command
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
@@ -32,6 +34,9 @@ _COMMAND_TIMEOUT_S = 120.0
 _MAX_ARGS_BYTES = 64 * 1024
 _NO_PROGRAM = (126, 127)
 _PERMISSIONS = 0o777
+#: Of a line of ``stat``, for each of the paths on a command line.
+_MAX_MODES_BYTES = 4 * _MAX_ARGS_BYTES
+_MODE = re.compile(r"[0-9a-f]{1,8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,30 @@ def write_archive(files: Iterable[tuple[WatchedFolder, str]], archive: IO[bytes]
             except (FileNotFoundError, NotADirectoryError):
                 continue
     return count
+
+
+def give_modes(archive: Path, modes: Mapping[str, int], adapted: IO[bytes]) -> None:
+    """Write an archive again with other modes, by the paths in the container."""
+    named = {path.lstrip("/"): mode for path, mode in modes.items()}
+    with (
+        tarfile.open(archive) as before,
+        tarfile.open(fileobj=adapted, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for member in before:
+            member.mode = named.get(member.name, member.mode)
+            tar.addfile(member, before.extractfile(member) if member.isreg() else None)
+
+
+def parse_modes(output: str, paths: Collection[str]) -> dict[str, int]:
+    """Parse the output of ``stat`` in a container, which is not trusted: lines of a mode and one of the paths."""
+    found = {}
+    for line in output.splitlines():
+        text, _, path = line.partition(" ")
+        if path in paths and _MODE.fullmatch(text):
+            mode = int(text, 16)
+            if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                found[path] = mode & _PERMISSIONS
+    return found
 
 
 def _add(tar: tarfile.TarFile, target: str, parent: int, name: str) -> int:
@@ -121,22 +150,37 @@ class ContainerFiles:
             # A folder with files of the container stays, and so does one that is a volume.
             self._run(("rmdir", "--", *chunk), None, _COPY_TIMEOUT_S)
 
+    def modes(self, paths: Sequence[str]) -> dict[str, int]:
+        """Return the modes of those files and folders that exist; none where the image has no ``stat``."""
+        found: dict[str, int] = {}
+        for chunk in _chunks(paths):
+            with self._started(("stat", "-c", "%f %n", "--", *chunk), _COPY_TIMEOUT_S) as piped:
+                output = piped.output.read(_MAX_MODES_BYTES).decode("utf-8", "replace")
+                piped.end()
+            found.update(parse_modes(output, chunk))
+        return found
+
     def run(self, command: WatchExec) -> tuple[int, str]:
         """Run a command; return its status and its standard error."""
         return self._run(command_args(command), None, _COMMAND_TIMEOUT_S)
 
     def _run(self, args: tuple[str, ...], content: IO[bytes] | None, timeout_s: float) -> tuple[int, str]:
+        with self._started(args, timeout_s) as piped:
+            try:
+                while content is not None and (chunk := content.read(1024 * 1024)):
+                    piped.input.write(chunk)
+            except BrokenPipeError:
+                # The program has ended: its message says why.
+                pass
+            return piped.end()
+
+    @contextlib.contextmanager
+    def _started(self, args: tuple[str, ...], timeout_s: float) -> Iterator[Piped]:
         with open_command(self.container.running(args), self.target, self.environment) as piped:
             timer = threading.Timer(timeout_s, piped.process.kill)
             timer.start()
             try:
-                try:
-                    while content is not None and (chunk := content.read(1024 * 1024)):
-                        piped.input.write(chunk)
-                except BrokenPipeError:
-                    # The program has ended: its message says why.
-                    pass
-                return piped.end()
+                yield piped
             finally:
                 timer.cancel()
 

@@ -1,6 +1,6 @@
 """Run ``platform-link watch``: the program that reports what changes in folders of this machine.
 
-Owns its configuration and its end. The program is in the Go module beside it; it changes nothing, and ends with its
+Owns its configuration and its end. The program is in the Go module beside it; it changes no file, and ends with its
 standard input, so also if this process is killed.
 """
 
@@ -34,6 +34,8 @@ class FolderChange:
     deleted: tuple[str, ...] = ()
     is_first: bool = False
     """At the start: the folder is watched from now on, and ``changed`` are all its files."""
+    keeps_modes: bool = True
+    """Whether the file system keeps permissions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def read_event(event: Mapping[str, Any]) -> Found | None:
     match event["event"]:
         case "changed":
             paths = tuple(event["changed"]), tuple(event["deleted"])
-            return FolderChange(event["folder"], *paths, is_first=event["first"])
+            return FolderChange(event["folder"], *paths, is_first=event["first"], keeps_modes=event["modes"])
         case "problem":
             return FolderProblem(event["folder"], event["path"], event["reason"])
         case "failed":

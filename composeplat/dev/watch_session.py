@@ -28,6 +28,7 @@ from composeplat.dev.container_sync import (
     Container,
     ContainerFiles,
     emptied_folders,
+    give_modes,
     running_containers,
     write_archive,
 )
@@ -50,6 +51,8 @@ _QUIET_PERIOD_S = 0.5
 _MAX_QUIET_WAIT_S = 5.0
 _END_TIMEOUT_S = 5.0
 _MAX_PODS_AT_ONCE = 8
+#: Of a new file from a file system without permissions: a script must run, as with Docker on Windows.
+_MODE_WITHOUT_MODES = 0o755
 
 
 class PodWork:
@@ -286,13 +289,29 @@ class Copy:
         try:
             self._delete(files)
             if archive is not None:
-                files.unpack(archive)
+                self._unpack(files, container, archive)
             for folder in self.session.state.commands_for(self.changes):
                 self._run(files, container, folder)
-        except ComposeplatError as error:
+        except (ComposeplatError, OSError) as error:
             self.session.report_problem(self.service, error, container.pod)
             return False
         return True
+
+    def _unpack(self, files: ContainerFiles, container: Container, archive: Path) -> None:
+        """Unpack an archive; files from file systems without permissions keep those that the container has."""
+        without = self.session.state.without_modes
+        paths = [
+            self.session.folders[number].in_container(path)
+            for number, path in self.changes.present
+            if number in without
+        ]
+        if paths:
+            modes = {**dict.fromkeys(paths, _MODE_WITHOUT_MODES), **files.modes(paths)}
+            adapted = archive.with_name(f"{container.pod}.tar")
+            with adapted.open("wb") as content:
+                give_modes(archive, modes, content)
+            archive = adapted
+        files.unpack(archive)
 
     def _delete(self, files: ContainerFiles) -> None:
         gone: dict[int, list[str]] = {}

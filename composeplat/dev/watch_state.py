@@ -75,10 +75,14 @@ class WatchState:
     def __init__(self, folders: Sequence[WatchedFolder]) -> None:
         self.folders = folders
         self.services = {folder.service: ServiceState() for folder in folders}
+        self.without_modes: frozenset[int] = frozenset()
+        """The folders on file systems that keep no permissions."""
 
     def note(self, change: FolderChange) -> Changes | None:
         """Record a change; return what has to be copied into the running containers now, if anything has."""
         folder = self.folders[change.number]
+        if not change.keeps_modes:
+            self.without_modes |= {change.number}
         if not change.changed and not change.deleted:
             return None
         service, action = self.services[folder.service], folder.rule.action

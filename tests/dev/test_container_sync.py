@@ -15,6 +15,8 @@ from composeplat.dev.container_sync import (
     Container,
     command_args,
     emptied_folders,
+    give_modes,
+    parse_modes,
     running_containers,
     write_archive,
 )
@@ -59,6 +61,32 @@ def test_an_archive(folder: WatchedFolder) -> None:
         "app/sub/a.sh": (b"a", 0o750, ""), "app/link": (tarfile.SYMTYPE, 0o777, "sub/a.sh"),
         "app/empty": (tarfile.DIRTYPE, 0o755, ""),
     }  # fmt: skip
+
+
+def test_modes_of_a_file_system_without_permissions(folder: WatchedFolder, tmp_path: Path) -> None:
+    """An archive gets the modes that the container has; contents, links and other members stay as they are."""
+    archive, adapted = tmp_path / "changes.tar", io.BytesIO()
+    (Path(folder.local) / "other").write_text("other")
+    (Path(folder.local) / "other").chmod(0o640)
+    with archive.open("wb") as content:
+        write_archive([(folder, path) for path in ("sub/a.sh", "link", "other")], content)
+
+    give_modes(archive, {"/app/sub/a.sh": 0o600, "/app/gone": 0o755}, adapted)
+    adapted.seek(0)
+    with tarfile.open(fileobj=adapted) as tar:
+        found = {
+            m.name: (m.mode, (tar.extractfile(m) or io.BytesIO()).read() if m.isreg() else m.linkname) for m in tar
+        }
+    assert found == {"app/sub/a.sh": (0o600, b"a"), "app/link": (0o777, "sub/a.sh"), "app/other": (0o640, b"other")}
+
+
+def test_modes_that_a_container_answers() -> None:
+    """Only modes of files and folders that were asked for count, without the bits that run as another user."""
+    lines = ["81a4 /app/a", "89ed /app/b c", "41c0 /app/folder", "a1ff /app/link", "81a4 /etc/passwd", "x /app/a", ""]
+    paths = ["/app/a", "/app/b c", "/app/folder", "/app/link"]
+
+    assert parse_modes("\n".join(lines), paths) == {"/app/a": 0o644, "/app/b c": 0o755, "/app/folder": 0o700}
+    assert parse_modes("9" * 100, paths) == {}
 
 
 def test_no_link_is_followed(folder: WatchedFolder, tmp_path: Path) -> None:

@@ -39,10 +39,11 @@ def test_the_configuration() -> None:
 
 def test_events() -> None:
     """Changes and problems are read, what is solved adds nothing, and a failure is an error."""
-    changed = {"event": "changed", "folder": 1, "first": True, "changed": ["a"], "deleted": []}
+    changed = {"event": "changed", "folder": 1, "first": True, "changed": ["a"], "deleted": [], "modes": True}
     problem = {"event": "problem", "folder": 1, "side": "local", "path": "a", "reason": "why"}
 
     assert read_event(changed) == FolderChange(1, ("a",), (), is_first=True)
+    assert read_event({**changed, "modes": False}) == FolderChange(1, ("a",), (), is_first=True, keeps_modes=False)
     assert read_event(problem) == FolderProblem(1, "a", "why")
     assert read_event({"event": "resolved"}) is None
     assert str(read_event({"event": "failed", "reason": "why"})) == "why"

@@ -31,6 +31,16 @@ def test_a_sync_is_copied_at_once_and_remembered() -> None:
     assert found.take_work() is None
 
 
+def test_folders_without_permissions_are_remembered() -> None:
+    """A folder on a file system that keeps no permissions is known from its first event on, also without a change."""
+    found = state(WatchAction.SYNC, WatchAction.SYNC)
+    assert found.without_modes == frozenset()
+
+    found.note(FolderChange(1, is_first=True, keeps_modes=False))
+    found.note(FolderChange(0, ("a",)))
+    assert found.without_modes == {1}
+
+
 def test_commands_of_the_rules_that_changed() -> None:
     """Only the rules of changed files run their commands, each once."""
     found = state(WatchAction.SYNC, WatchAction.SYNC_EXEC)

@@ -207,6 +207,18 @@ func TestOtherNamesThatWindowsRefuses(t *testing.T) {
 	w.arrives(w.here("a-b"), "a:b")
 }
 
+// The mode that all files have there was copied into containers.
+func TestOtherWatchReportsWhetherThereAreModes(t *testing.T) {
+	w := onOther(t)
+	write(t, w.here("script"), "#!/bin/sh")
+	watched := watchPlace(t, w.root, WatchFolderConfig{Local: w.here(""), Lists: true})
+	first := watched.next()
+	equal[any](t, keepsModes(), first["modes"])
+	equal(t, 1, len(w.names("")))
+	write(t, w.here("script"), "#!/bin/bash")
+	equal[any](t, keepsModes(), watched.next()["modes"])
+}
+
 func TestOtherSingleFile(t *testing.T) {
 	w := onOther(t)
 	write(t, w.there("site.conf"), "old")

@@ -45,7 +45,8 @@ const kindChanged = "changed"
 // retryInterval is how long a folder that can't be read is left alone.
 const retryInterval = time.Second
 
-// Watch reports what changes in folders, until its standard input ends. It changes nothing.
+// Watch reports what changes in folders, until its standard input ends, and whether their files have permissions. It
+// changes nothing, but for the file by which that is found out where the file system is not known.
 func Watch(path string, input io.Reader, events *Events) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -129,6 +130,9 @@ func (w *watchedFolder) run(ctx context.Context) {
 
 // observe scans the folder, and reports what changed. It returns whether it should be asked again soon.
 func (w *watchedFolder) observe(ctx context.Context) (again bool) {
+	if w.last == nil {
+		w.tree.ProbeModes()
+	}
 	view, err := w.tree.Scan(ctx, false)
 	if err == nil && view.Content == nil {
 		// Nothing is deleted in a container because a folder is moved away for a moment.
@@ -184,6 +188,7 @@ func (w *watchedFolder) report(view *tree.View) {
 	if isFirst || len(found.Changed)+len(found.Deleted) > 0 {
 		w.events.Emit(kindChanged, Event{
 			"folder": w.number, "first": isFirst, "changed": found.Changed, "deleted": found.Deleted,
+			"modes": w.tree.HasModes(),
 		})
 	}
 }

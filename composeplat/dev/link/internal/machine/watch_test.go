@@ -22,12 +22,21 @@ type watching struct {
 func watchFolder(t *testing.T, files map[string]string, config WatchFolderConfig) *watching {
 	t.Helper()
 	root := t.TempDir()
-	w := &watching{t: t, here: filepath.Join(root, "here"), events: make(chan Event, 100)}
-	must(t, os.Mkdir(w.here, 0o755))
+	here := filepath.Join(root, "here")
+	must(t, os.Mkdir(here, 0o755))
 	for name, content := range files {
-		write(t, filepath.Join(w.here, name), content)
+		write(t, filepath.Join(here, name), content)
 	}
-	config.Local = filepath.Join(w.here, config.Local)
+	config.Local = filepath.Join(here, config.Local)
+	w := watchPlace(t, root, config)
+	w.here = here
+	return w
+}
+
+// watchPlace watches the folder of a configuration; its own files are in root.
+func watchPlace(t *testing.T, root string, config WatchFolderConfig) *watching {
+	t.Helper()
+	w := &watching{t: t, here: config.Local, events: make(chan Event, 100)}
 	text, err := json.Marshal(WatchConfig{State: root, Folders: []WatchFolderConfig{config}})
 	must(t, err)
 	path := filepath.Join(root, "config.json")
@@ -55,25 +64,33 @@ func watchFolder(t *testing.T, files map[string]string, config WatchFolderConfig
 	return w
 }
 
-// expect waits for an event, and compares a field of it.
-func (w *watching) expect(kind, field, value string) {
+// next waits for an event.
+func (w *watching) next() Event {
 	w.t.Helper()
 	select {
 	case event := <-w.events:
-		var found []string
-		switch text := event[field].(type) {
-		case string:
-			found = []string{text}
-		case []any:
-			for _, item := range text {
-				found = append(found, item.(string))
-			}
-		}
-		if event["event"] != kind || strings.Join(found, " ") != value {
-			w.t.Errorf("%v, expected %s with %s %q", event, kind, field, value)
-		}
+		return event
 	case <-time.After(eventTimeout):
-		w.t.Errorf("no event, expected %s with %s %q", kind, field, value)
+		w.t.Fatal("no event")
+		return nil
+	}
+}
+
+// expect waits for an event, and compares a field of it.
+func (w *watching) expect(kind, field, value string) {
+	w.t.Helper()
+	event := w.next()
+	var found []string
+	switch text := event[field].(type) {
+	case string:
+		found = []string{text}
+	case []any:
+		for _, item := range text {
+			found = append(found, item.(string))
+		}
+	}
+	if event["event"] != kind || strings.Join(found, " ") != value {
+		w.t.Errorf("%v, expected %s with %s %q", event, kind, field, value)
 	}
 }
 
