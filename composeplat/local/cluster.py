@@ -37,6 +37,7 @@ from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import make_private, secure_folder
 from composeplat.local.sized_volumes import mount_commands
+from composeplat.local.start_limit import StartLimit, find_reached
 from composeplat.local.states import Status, read_states
 from composeplat.local.supervisor import is_listening
 from composeplat.local.upgrade import check_upgrade, note_version
@@ -59,6 +60,7 @@ from composeplat.toolchain.tools import (
     REGISTRY,
 )
 
+#: For the next part or wait, not for the whole start.
 _START_TIMEOUT_S = 180.0
 _STOP_TIMEOUT_S = 20.0
 _POLL_INTERVAL_S = 0.1
@@ -124,7 +126,8 @@ class LocalCluster:
             if self._supervisor() is not None:
                 self._check_ports_are_same()
                 self._check_same_networks()
-                self._wait_until_ready()
+                # A start that ended before the cluster was ready may not have come to its images.
+                self._wait_until_ready(None if self.layout.ready_mark.exists() else self._programs())
                 self.layout.ready_mark.touch()
                 return False
             check_upgrade(self.layout, self.kube.version)
@@ -303,20 +306,20 @@ class LocalCluster:
     # waiting
 
     def _wait_until_ready(self, programs: Programs | None = None) -> None:
-        deadline = Deadline(_START_TIMEOUT_S)
+        limit = StartLimit(_START_TIMEOUT_S)
         self._wait_until(
-            "its registry", deadline, lambda: is_listening(f"tcp:127.0.0.1:{self.layout.host_ports.registry}")
+            "its registry", limit, lambda: is_listening(f"tcp:127.0.0.1:{self.layout.host_ports.registry}")
         )
         if programs is not None:
-            self._wait_until("its registry", deadline, lambda: self._push_images(programs))
+            self._wait_until("its registry", limit, lambda: self._push_images(programs))
         with Api(self.access) as api:
-            self._wait_until("its API server", deadline, lambda: api.text("/readyz") == "ok")
-            self._wait_until("its node", deadline, lambda: _is_ready(api.get(kind_path("v1", "Node") + f"/{NODE}")))
+            self._wait_until("its API server", limit, lambda: api.text("/readyz") == "ok")
+            self._wait_until("its node", limit, lambda: _is_ready(api.get(kind_path("v1", "Node") + f"/{NODE}")))
             classes = kind_path("storage.k8s.io/v1", "StorageClass")
-            self._wait_until("its storage class", deadline, lambda: bool(api.get(f"{classes}/{STORAGE_CLASS}")))
+            self._wait_until("its storage class", limit, lambda: bool(api.get(f"{classes}/{STORAGE_CLASS}")))
             accounts = "/api/v1/namespaces/default/serviceaccounts/default"
-            self._wait_until("its service accounts", deadline, lambda: bool(api.get(accounts)))
-            self._wait_until("its parts", deadline, lambda: not self.status().broken)
+            self._wait_until("its service accounts", limit, lambda: bool(api.get(accounts)))
+            self._wait_until("its parts", limit, lambda: not self.status().broken)
 
     def _push_images(self, programs: Programs) -> bool:
         registry = ("127.0.0.1", self.layout.host_ports.registry)
@@ -325,8 +328,9 @@ class LocalCluster:
         push(fill_image(frontdoor, self.environment), FILL_NAME, registry)
         return True
 
-    def _wait_until(self, what: str, deadline: Deadline, is_done: Callable[[], bool]) -> None:
+    def _wait_until(self, what: str, limit: StartLimit, is_done: Callable[[], bool]) -> None:
         cause: Exception | None = None
+        limit.note(find_reached(what, None))
 
         def check() -> bool:
             nonlocal cause
@@ -337,11 +341,13 @@ class LocalCluster:
                 cause = error
             if self._supervisor() is None:
                 raise ComposeplatError(f"the local cluster ended while starting: {self._last_log_lines('supervisor')}")
-            if self.status().most_starts > _MAX_STARTS:
+            status = self.status()
+            if status.most_starts > _MAX_STARTS:
                 raise self._not_ready(what, cause) from cause
+            limit.note(find_reached(what, status.parts))
             return False
 
-        if not poll(check, deadline, interval_s=_POLL_INTERVAL_S):
+        if not poll(check, limit.deadline, interval_s=_POLL_INTERVAL_S):
             raise self._not_ready(what, cause) from cause
 
     def _not_ready(self, what: str, cause: Exception | None) -> ComposeplatError:

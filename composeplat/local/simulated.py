@@ -19,7 +19,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.etcd import api_server_arguments, etcd_arguments
 from composeplat.local.layout import SERVICE_RANGE, HostPorts, Layout
 from composeplat.local.parts import Part, Programs, kubeconfig
-from composeplat.system.deadline import Deadline
+from composeplat.local.start_limit import StartLimit
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KWOK
 
@@ -141,16 +141,16 @@ class SimulatedCluster(LocalCluster):
         )  # fmt: skip
 
     def _wait_until_ready(self, programs: Programs | None = None) -> None:  # noqa: ARG002 -- as the other cluster's
-        deadline = Deadline(_START_TIMEOUT_S)
+        limit = StartLimit(_START_TIMEOUT_S)
         with Api(self.access) as api:
-            self._wait_until("its API server", deadline, lambda: api.text("/readyz") == "ok")
+            self._wait_until("its API server", limit, lambda: api.text("/readyz") == "ok")
             for number in range(self.nodes):
                 api.apply(_node(f"simulated-{number}"))
             nodes = kind_path("v1", "Node")
-            self._wait_until("its nodes", deadline, lambda: all(_is_up(node) for node in api.items(nodes)))
+            self._wait_until("its nodes", limit, lambda: all(_is_up(node) for node in api.items(nodes)))
             accounts = "/api/v1/namespaces/default/serviceaccounts/default"
-            self._wait_until("its service accounts", deadline, lambda: bool(api.get(accounts)))
-            self._wait_until("its parts", deadline, lambda: not self.status().broken)
+            self._wait_until("its service accounts", limit, lambda: bool(api.get(accounts)))
+            self._wait_until("its parts", limit, lambda: not self.status().broken)
 
 
 def _is_up(node: dict[str, Any]) -> bool:
