@@ -22,6 +22,7 @@ from composeplat.cli.selection import READING, WORKING, Choice, with_choice
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker, mount_path
+from composeplat.dev.helper import check_helper_image
 from composeplat.dev.link import Event, Session
 from composeplat.dev.session import Development, UpOptions
 from composeplat.dev.sync_paths import find_link, sync_paths
@@ -59,6 +60,8 @@ def run(choice: Choice, options: UpArguments) -> int:
     development = development_for(planned, service)
     if not development.paths:
         return _without_paths(planned, service, choice)
+    if not options.helper:
+        check_helper_image(planned.target, planned.loaded.settings.registry, planned.environment.get("PATH"))
     if _is_linked(planned, development, service, choice):
         return int(Exit.INVALID)
     _report_synced(planned, development, service)

@@ -93,6 +93,8 @@ class DevWorkloadInputs:
     paths: tuple[SyncPath, ...]
     helper: str
     """The image with the agent."""
+    helper_pull_policy: str = ""
+    """Empty for that of the cluster."""
     claims: Collection[str] = ()
     """The claims in the namespace."""
     size: str = "5Gi"
@@ -151,7 +153,7 @@ def _pod(spec: Object, workload: Object, inputs: DevWorkloadInputs) -> Object:
     container["command"] = [AGENT, "hold", "--socket", SOCKET, *volumes]
     container["volumeMounts"] = _mounts(container, inputs)
     spec["volumes"] = _volumes(spec, workload, inputs)
-    first = [_install(folders, inputs.helper, confined), *(_seed(path, user) for path in folders)]
+    first = [_install(folders, inputs, confined), *(_seed(path, user) for path in folders)]
     spec["initContainers"] = [*spec.get("initContainers", []), *({**container, **shared} for container in first)]
     return spec
 
@@ -218,12 +220,13 @@ def _volumes(spec: Object, workload: Object, inputs: DevWorkloadInputs) -> list[
     ]
 
 
-def _install(folders: Iterable[SyncPath], helper: str, confined: Object) -> Object:
+def _install(folders: Iterable[SyncPath], inputs: DevWorkloadInputs, confined: Object) -> Object:
     """Copy the agent, and make folders that anyone may write to: only the image knows its user."""
     made = [f"{_VOLUME}/{folder_key(path)}" for path in folders]
     return {
         "name": "platform-agent",
-        "image": helper,
+        "image": inputs.helper,
+        **({"imagePullPolicy": inputs.helper_pull_policy} if inputs.helper_pull_policy else {}),
         "command": ["/platform-agent", "install", f"{ROOT}/bin", f"{_VOLUME}/seeds", *made],
         "securityContext": confined,
         "volumeMounts": [{"name": _BIN, "mountPath": f"{ROOT}/bin"}, {"name": _SYNCED, "mountPath": _VOLUME}],

@@ -22,7 +22,7 @@ from composeplat.cluster.node_processors import node_processors
 from composeplat.cluster.watching import Watcher
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
-from composeplat.dev.helper import build_helper_image
+from composeplat.dev.helper import HelperBuild, HelperImage
 from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, lease_holder, may_be_running
 from composeplat.dev.link import Event, Link, Place, Session
 from composeplat.dev.replacement import Replacement
@@ -122,19 +122,21 @@ class Development:
     def _inputs(
         self, api: Api, toolchain: Toolchain, replacement: Replacement, options: UpOptions
     ) -> DevWorkloadInputs:
-        helper = options.helper or build_helper_image(
-            toolchain,
-            self.target,
-            find_data_folder(self.environment),
-            options.registry,
-            node_processors(api) or (architecture(),),
+        build = HelperBuild(
+            toolchain=toolchain,
+            target=self.target,
+            data_folder=find_data_folder(self.environment),
+            registry=options.registry,
+            architectures=node_processors(api) or (architecture(),),
         )
+        helper = HelperImage(options.helper) if options.helper else build.provide(api)
         return DevWorkloadInputs(
             identity=self.identity,
             service=self.service.workload_name,
             container=self.service.cluster_name,
             paths=self.paths,
-            helper=helper,
+            helper=helper.reference,
+            helper_pull_policy=helper.pull_policy,
             claims=replacement.claims(),
             size=options.size,
             keeps_limits=replacement.has_limit_policies(),

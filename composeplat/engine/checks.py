@@ -6,10 +6,10 @@ Owns their order. What a check compares is data: :mod:`~composeplat.engine.prefl
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import Api
+from composeplat.cluster.archive_loading import need_load_program
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.live_state import read_live_state
@@ -74,12 +74,7 @@ def check_can_load(stack: Stack, images: Collection[ImageBuild]) -> None:
     other = stack.target.other
     if other is None or not images:
         return
-    program = other.product.load[0]
-    if not any(shutil.which(name, path=stack.variables.get("PATH")) for name in other.product.programs):
-        raise MissingPiece(
-            f"the images of {other.title} are loaded with '{program}', which is not on PATH",
-            f"install {program}, or push to a registry: --registry",
-        )
+    need_load_program(other, stack.variables.get("PATH"))
     for image in images:
         if any(isinstance(base, BuiltImage) for base in image.bases.values()):
             why = "uses the image of another service, which the builder can get from a registry alone"

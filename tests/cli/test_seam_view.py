@@ -344,7 +344,8 @@ services:
   db: {image: example/db}
 """
 FAILED = Failure(service="web", cause=Cause(code=CauseCode.CRASH_LOOP, message="crashes", hint=""))
-UP = ("up", "--domain=example.com")
+WITHOUT_REGISTRY = ("up", "--domain=example.com")
+UP = (*WITHOUT_REGISTRY, "--registry=registry.example.com")
 
 
 @dataclass
@@ -454,6 +455,42 @@ def test_up_that_gives_back(seam: Seam, developing: Developing, status: int) -> 
     assert outcome.status == status
     assert [(act, name) for act, name, _ in developing.done] == [("up", "web"), ("down", "web"), ("note", "web")]
     assert outcome.stderr.splitlines()[-1] == "web runs as it was deployed again"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "messages"),
+    [
+        pytest.param(
+            "a",
+            [
+                "error: a development container needs a registry, for the image with the agent",
+                "  hint: give --registry or set PLATFORM_REGISTRY; or name an image with the agent: --helper-image",
+            ],
+            id="a-cluster-elsewhere",
+        ),
+        pytest.param(
+            "kind-dev",
+            [
+                "error: the images of kind cluster 'dev' are loaded with 'kind', which is not on PATH",
+                "  hint: install kind, or push to a registry: --registry",
+            ],
+            id="without-the-program",
+        ),
+    ],
+)
+def test_up_without_a_registry(seam: Seam, developing: Developing, cluster: str, messages: list[str]) -> None:
+    """Where the agent can't get to the nodes, nothing is deployed or begun; a helper image is its own way."""
+    developing.is_deployed = False
+    path = seam.folder / "kubeconfig"
+    path.write_text(path.read_text().replace('"name": "a"', f'"name": "{cluster}"').replace(
+        '"cluster": "a"', f'"cluster": "{cluster}"'
+    ))  # fmt: skip
+    outcome = seam.platform(*WITHOUT_REGISTRY)
+
+    assert (outcome.status, outcome.stderr.splitlines()[-2:]) == (4, messages)
+    assert (developing.done, seam.asked) == ([], [])
+    developing.is_deployed = True
+    seam.platform(*WITHOUT_REGISTRY, "--helper-image=own/helper").assert_success()
 
 
 def test_up_without_files(seam: Seam, developing: Developing) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
-from tests.deploy.conftest import SLEEP, Environment
+from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran
 from tests.deploy.other_clusters import install
 
 FILE = f"""\
@@ -57,6 +59,66 @@ def test_an_image_is_loaded_when_it_changed(environment: Environment) -> None:
     assert image_of(environment) != first
     assert read_text(environment) == "two"
     assert kind.loads == 2
+
+
+UP = f"""\
+services:
+  web:
+    build: .
+    command: {SLEEP}
+    stop_grace_period: 0s
+    volumes: ['./src:/app']
+"""
+
+
+def up(environment: Environment, *command: str) -> Ran:
+    args = [
+        str(PLATFORM),
+        "up",
+        "--name",
+        environment.name,
+        "--namespace",
+        environment.namespace,
+        "web",
+        "--",
+        *command,
+    ]
+    done = subprocess.run(
+        args, cwd=environment.folder, env=environment.variables, capture_output=True, text=True, check=False,
+        timeout=120, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr, 0)
+
+
+def test_up_without_a_registry(environment: Environment) -> None:
+    """The agent is loaded into the nodes as the images are, once; the synced file is in the development container."""
+    kind = install(environment, KIND, "kind-dev")
+    write(environment, "one")
+    environment.write(UP)
+    environment.write("synced", "src/file")
+
+    assert up(environment, "cat", "/app/file", "/text").expect().stdout == "syncedone\n"
+    assert kind.loads == 2
+    environment.write("again", "src/file")
+    assert up(environment, "cat", "/app/file").expect().stdout == "again"
+    assert kind.loads == 2
+    (pod,) = [pod for pod in environment.objects("v1", "Pod") if "deletionTimestamp" not in pod["metadata"]]
+    agent = pod["spec"]["initContainers"][0]
+    assert agent["image"].startswith("docker.io/library/platform-agent:")
+    assert agent["imagePullPolicy"] == "Never"
+
+
+def test_eject_without_a_registry(environment: Environment) -> None:
+    """Plain Pulumi can't load images, so eject is refused before a file is written, and names the fix."""
+    kind = install(environment, KIND, "kind-dev")
+    write(environment, "one")
+
+    refused = environment.platform("eject", "-o", "infrastructure").expect(1)
+    assert "error: plain Pulumi can't load the image of service 'web' into the nodes" in refused.stderr
+    assert "hint: push it to a registry: --registry" in refused.stderr
+    assert not (environment.folder / "infrastructure").exists()
+    assert kind.loads == 0
+    environment.platform("eject", "-o", "infrastructure", "--registry", "registry.example.com").expect()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from composeplat.dev.helper import build_helper_image
+from composeplat.dev.helper import HelperBuild
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.target import find_target
 from composeplat.local.packages import search_path
@@ -82,9 +82,14 @@ def test_helper_image(environment: Environment) -> None:
     toolchain, data_folder = Toolchain(environment.variables), find_data_folder(environment.variables)
     registry = f"localhost:{PORTS['registry']}"
 
-    built = build_helper_image(toolchain, find_target(environment.variables), data_folder, registry, ("amd64", "arm64"))
+    build = HelperBuild(
+        toolchain=toolchain, target=find_target(environment.variables), data_folder=data_folder, registry=registry,
+        architectures=("amd64", "arm64"),
+    )  # fmt: skip
+    with environment.api() as api:
+        built = build.provide(api)
 
-    assert platforms(f"platform-agent/manifests/{built.partition('@')[2]}") == ["linux/amd64", "linux/arm64"]
+    assert platforms(f"platform-agent/manifests/{built.reference.partition('@')[2]}") == ["linux/amd64", "linux/arm64"]
 
 
 def test_a_step_for_another_processor(environment: Environment) -> None:
