@@ -216,6 +216,12 @@ EXAMPLES: dict[str, Example] = {
     "forbidden-path": _compose(f"{_WEB}    volumes:\n      - /var/run/docker.sock:/var/run/docker.sock\n"),
     "outside-project": _compose(f"{_WEB}    volumes:\n      - ../shared:/usr/share/nginx/html\n"),
     "host-data": _compose(f"{_WEB}    build: .\n    volumes:\n      - ./db:/var/lib/mysql\n"),
+    "windows-line-ends": Example(
+        {
+            "compose.yaml": f"{_WEB}    entrypoint: /run.sh\n    volumes:\n      - ./run.sh:/run.sh\n",
+            "run.sh": b"#!/bin/sh\r\nexec nginx\r\n",
+        }
+    ),
     "not-in-image": _compose(f"{_WEB}    build: ./app\n    volumes:\n      - ./nginx.conf:/etc/nginx/nginx.conf:ro\n"),
     "removed-mount": Example(
         {

@@ -340,6 +340,11 @@ CASES = {
         " build context: the container does not have it [not-in-image]",
         service("build: ./app, volumes: ['./x.conf:/etc/x.conf:ro']"),
     ),
+    "windows-line-ends": Case(
+        "compose.yaml:1:38: warning: services.web.volumes[0] mounts a script with line ends of Windows, 'run.sh': no"
+        " image has its program '/bin/sh\\r' [windows-line-ends]",
+        {"compose.yaml": service("volumes: ['./run.sh:/run.sh']"), "run.sh": b"#!/bin/sh\r\n"},
+    ),
     "removed-mount": Case(
         "compose.platform.yaml:1:28: note: services.web.volumes[0] removes a mount that Docker Compose has:"
         " '/proc:/p:ro' [removed-mount]",

@@ -21,8 +21,10 @@ from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.init_jobs import without_init_jobs
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.build_inputs import check_builds
+from composeplat.compose.load.line_ends import check_built_scripts
 from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
+from composeplat.compose.origins import Checker
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.target import Target, find_target
 from composeplat.plan import Plan
@@ -63,6 +65,7 @@ def gather(
     services = without_init_jobs(loaded.project).services.values()
     builds = {service.name: service.build for service in services if service.build}
     check_builds(builds, loaded.origins, loaded.report)
+    check_built_scripts(Checker(loaded.project, loaded.origins, loaded.report), loaded.root)
     if offline:
         offered = replace(offered, notes=("images and the cluster were not asked: --offline",))
     return Gathered(loaded, plan, {} if offline else _ask_registries(loaded), offered)

@@ -159,8 +159,9 @@ def _note_defaults(target: Target, known: EndpointDefaults, loaded: Loaded, plan
 
 
 def _check_images(loaded: Loaded) -> None:
-    """Report what the images say of their services; an image that can't be read says nothing."""
+    """Report what the images say of their services, and the scripts of builds; one that can't be read says nothing."""
     from composeplat.compatibility.image_rules import check_image_volumes
+    from composeplat.compose.load.line_ends import check_built_scripts
     from composeplat.registry.image_config import ImageFacts, read_images
 
     wanted = [service.image for service in loaded.project.services.values() if service.image and not service.build]
@@ -168,7 +169,9 @@ def _check_images(loaded: Loaded) -> None:
     facts = {image: found for image, found in answers.items() if isinstance(found, ImageFacts)}
     users = {image: found.user for image, found in facts.items()}
     check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: users)
-    check_image_volumes(Checker(loaded.project, loaded.origins, loaded.report), facts)
+    checker = Checker(loaded.project, loaded.origins, loaded.report)
+    check_image_volumes(checker, facts)
+    check_built_scripts(checker, loaded.root)
 
 
 def _show(loaded: Loaded, choice: Choice) -> bool:

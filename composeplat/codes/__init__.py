@@ -231,6 +231,12 @@ CODES: dict[str, Code] = {
         "Write a path in the project with '/', or use a named volume.",
         many=True,
     ),
+    "windows-line-ends": Code(
+        _W,
+        "A script has line ends of Windows (CRLF): a container can't run it, and reports 'no such file or directory'.",
+        "Save it with LF, and write '*.sh text eol=lf' into .gitattributes.",
+        many=True,
+    ),
     "not-in-image": Code(
         _W,
         "A built service mounts files from outside its build context: they are neither deployed nor in the image.",

@@ -1,15 +1,20 @@
 """Failures with their logs: the last lines of a build or of a container.
 
-Owns asking for these lines where they are kept: the API server, or BuildKit's history.
+Owns asking for these lines where they are kept: the API server, or BuildKit's history; and the fix that they show.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.watching import read_last_lines
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.load.build_inputs import secrets_of_files
+from composeplat.diagnostics import printable
 from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record
 from composeplat.engine.builder import BUILDER
@@ -22,6 +27,9 @@ from composeplat.engine.stack import Stack
 from composeplat.plan.desired import ImageBuild
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX
+
+#: Of runc, where the program exists: one that does not is an error before the start.
+_NO_INTERPRETER = re.compile(r"exec (/\S+): no such file or directory")
 
 
 def note_refusals(stack: Stack, monitor: Monitor, events: Events, result: PulumiResult) -> None:
@@ -63,10 +71,22 @@ def failures_of(monitor: Monitor, api: Api | None = None) -> list[Failure]:
     return sorted(found, key=lambda failure: failure.cause.code is CauseCode.DEPENDENCY)
 
 
+def with_logged_fix(cause: Cause, lines: Sequence[str]) -> Cause:
+    """Add the fix that the log shows, if the cause has none: the runtime writes there why a script can't begin."""
+    found = _NO_INTERPRETER.fullmatch(lines[-1].strip()) if lines and not cause.hint else None
+    if found is None:
+        return cause
+    hint = (
+        f"{printable(found[1])} is there, but not the program in its first line: install that, or save the script with"
+        " line ends of Linux (LF)"
+    )
+    return replace(cause, hint=hint)
+
+
 def failure_of(service: str, cause: Cause, namespace: str, api: Api | None) -> Failure:
     if cause.lines:
         return Failure(service=service, cause=cause, lines=cause.lines, source="the build")
     lines: list[str] = []
     if api and cause.logs and cause.pod:
         lines = read_last_lines(api, namespace, cause.pod, cause.container, previous=cause.previous)
-    return Failure(service=service, cause=cause, lines=tuple(lines), source=cause.pod)
+    return Failure(service=service, cause=with_logged_fix(cause, lines), lines=tuple(lines), source=cause.pod)

@@ -89,6 +89,7 @@ def test_marks_of_patterns_in_a_path_stand_for_themselves() -> None:
 def test_dockerignore_lines_are_taken_as_they_are() -> None:
     """Comments and empty lines are dropped, and a mark of the encoding too."""
     assert read_dockerignore("\ufeff*.log\n\n# note\n  !keep.log  \n") == ["*.log", "!keep.log"]
+    assert read_dockerignore("*.log\r\n# note\r\n!keep.log\r\n") == ["*.log", "!keep.log"]
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ def load(request: Request) -> Loaded:
     from composeplat.compose.load.content import with_content
     from composeplat.compose.load.file_objects import with_file_contents
     from composeplat.compose.load.label_files import with_label_files
+    from composeplat.compose.load.line_ends import check_mounted_scripts
     from composeplat.compose.load.outside_paths import check_builds_inside
     from composeplat.compose.model import Project
     from composeplat.compose.model_variables import with_model_variables
@@ -106,6 +107,7 @@ def load(request: Request) -> Loaded:
         project = with_file_contents(project, origins, reading)
         if reading.publishes:
             check_builds_inside(project, origins, reading.report, reading.root)
+            check_mounted_scripts(Checker(project, origins, reading.report))
         project = with_init_jobs(Checker(project, origins, reading.report))
     settings = reading.settings
     if settings.pull_secret:

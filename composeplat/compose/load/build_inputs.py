@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from composeplat.compose.load.letter_case import case_hint, other_case
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build
 from composeplat.compose.origins import Origins
 from composeplat.compose.parse.build import is_remote
@@ -72,7 +73,8 @@ class _Checker:
             return True
         reason = "is no folder" if os.path.exists(place) else "does not exist"
         shown = self.origins.shown(*self.path, *keys)
-        self._say("missing-path", keys, f"names a folder that {reason}: {shown}", "create it, or correct the path")
+        hint = case_hint(place) or "create it, or correct the path"
+        self._say("missing-path", keys, f"names a folder that {reason}: {shown}", hint)
         return False
 
     def _check_dockerfile(self) -> None:
@@ -85,10 +87,13 @@ class _Checker:
             except files.Unreadable as error:
                 if self.build.dockerfile:
                     shown = self.origins.shown(*self.path, *keys)
-                    message, hint = f"names a file that {error.reason}: {shown}", "it is relative to the context"
+                    hint = case_hint(path) or "it is relative to the context"
+                    message = f"names a file that {error.reason}: {shown}"
                 else:
                     keys = ("context",)
-                    message, hint = f"names a folder whose Dockerfile {error.reason}", "name it with 'dockerfile'"
+                    other = other_case(path)
+                    hint = f"rename {quoted(other)}: case matters on Linux" if other else "name it with 'dockerfile'"
+                    message = f"names a folder whose Dockerfile {error.reason}"
                 self._say("missing-path" if error.missing else "unreadable-file", keys, message, hint)
                 return
         self._check_target(text)

@@ -15,6 +15,7 @@ from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.host_content import read_host_content
 from composeplat.compose.load.host_data import check_host_volume, volume_for
+from composeplat.compose.load.letter_case import case_hint
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, Mount, Project, Service
 from composeplat.compose.origins import Checker, Origins, env_file_path, mount_path
@@ -58,7 +59,9 @@ class Content(Checker):
                 )
             elif found is not None and (file.required or not found.missing) and self.reading.publishes:
                 path = env_file_path(service.name, index)
-                hint = "create it, or write the long form with required: false" if found.missing else found.hint
+                hint = found.hint
+                if found.missing:
+                    hint = case_hint(file.path) or "create it, or write the long form with required: false"
                 code = found.code or "unreadable-file"
                 self.add(code, path, f"names a file that {found.reason}: {self._shown(path)}", hint)
         for name, value in service.environment.items():
@@ -139,9 +142,9 @@ class Content(Checker):
             if not self.reading.publishes:
                 return mount
             code = error.code or ("missing-path" if error.missing else "forbidden-path")
-            instead = (
-                self._alternatives(mount, path) if error.missing else "use a named volume, or files of the project"
-            )
+            instead = "use a named volume, or files of the project"
+            if error.missing:
+                instead = case_hint(source) or self._alternatives(mount, path)
             hint = self._keeping(service, mount, path, error.hint or instead)
             self.add(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
             return mount

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core/ignore"
 )
 
 func link(target string) *core.Entry {
@@ -136,5 +137,19 @@ func TestARootThatIsALinkIsNotRead(t *testing.T) {
 	must(t, os.Symlink("outside", filepath.Join(top, "root")))
 	if view, err := made.Scan(context.Background(), true); err == nil {
 		t.Fatal(view)
+	}
+}
+
+// On a file system that folds case, Docker's own builds match names as they are written too.
+func TestPatternsDistinguishCase(t *testing.T) {
+	ignorer, err := NewIgnorer([]string{"Data", "*.Log"})
+	must(t, err)
+	for name, expected := range map[string]ignore.IgnoreStatus{
+		"Data": ignore.IgnoreStatusIgnored, "data": ignore.IgnoreStatusNominal,
+		"a.Log": ignore.IgnoreStatusIgnored, "a.log": ignore.IgnoreStatusNominal,
+	} {
+		if status, _ := ignorer.Ignore(name, false); status != expected {
+			t.Errorf("%s: %v", name, status)
+		}
 	}
 }
