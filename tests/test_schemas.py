@@ -88,7 +88,10 @@ def test_parts_of_the_local_cluster() -> None:
 
     parts = {"a": never, "b": ended}
     disk = {"folder": "", "used": {"volumes": 1}, "free": 0, "images": 0, "limit": None, "nearly_full": True}
-    more = {"ports": {"api": 16443}, "disk": disk}
+    volume = {"namespace": "demo", "claim": "data", "storage_class": "local", "size": 1, "used": None}
+    objects = {"size": 2, "used": 1, "limit": 3, "full": False}
+    classes = {"local": {"enforces_sizes": False}}
+    more = {"ports": {"api": 16443}, "storage_classes": classes, "volumes": [volume], "objects": objects, "disk": disk}
     checked({"schema": "platform/cluster/1", "running": True, "kubeconfig": "", "parts": parts, **more})
 
 

@@ -3,7 +3,7 @@
 Owns when that is and in which order: first images of other registries, then layers of builds, then images on the node
 that no workload names, last versions in the registry without a tag. Never deletes a volume, or an image with a tag in
 the registry: these can't be had again by pulling.
-The first two need no API server, as etcd can't write to a full disk.
+The first two need no API server, as etcd can't write to a full disk. The same process makes space in etcd.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.local.disk_use import image_use, read_disk
+from composeplat.local.etcd_cleaner import EtcdCleaner, make_etcd_cleaner
 from composeplat.local.image_stores import ImageStores, Leftover, used_versions
-from composeplat.local.layout import API_PORT, Layout
+from composeplat.local.layout import API_PORT, ETCD_PORT, Layout
 from composeplat.local.own_access import own_access
 
 _CHECK_INTERVAL_S = 2.0
@@ -39,8 +40,9 @@ class Cleaner:
     _next_measure: float = 0.0
     _next_clean: float = 0.0
 
-    def run(self) -> None:
+    def run(self, etcd: EtcdCleaner) -> None:
         while True:
+            etcd.check()
             self.check()
             time.sleep(_CHECK_INTERVAL_S)
 
@@ -120,7 +122,7 @@ def main() -> None:
     stores = ImageStores(
         layout, Path(ctr) if ctr else None, Path(buildx) if buildx else None, environment={"HOME": run}
     )
-    Cleaner(stores, own_access(layout.keys, API_PORT)).run()
+    Cleaner(stores, own_access(layout.keys, API_PORT)).run(make_etcd_cleaner(layout, ETCD_PORT))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from composeplat.local.layout import Layout
 
 #: The names of the certificates in the folder of keys.
 AUTHORITY, SERVER, CLIENT = "etcd-ca", "etcd", "api-to-etcd"
-_QUOTA_BYTES = 8 * 1024**3
 
 
 def etcd_arguments(layout: Layout, *, client_port: int, peer_port: int) -> tuple[str, ...]:
@@ -32,8 +31,7 @@ def etcd_arguments(layout: Layout, *, client_port: int, peer_port: int) -> tuple
         f"--initial-cluster=local={peer}",
         *(f"--{flag}" for flag in tls),
         *(f"--peer-{flag}" for flag in tls),
-        # At its limit etcd only reads until somebody clears an alarm; its default is 2 GiB.
-        f"--quota-backend-bytes={_QUOTA_BYTES}",
+        f"--quota-backend-bytes={layout.etcd_limit}",
         "--log-level=warn",
     )
 

@@ -40,6 +40,8 @@ BUILD_USER = 1_800_000_000
 EGRESS_RESOLVER = "198.51.100.3"
 OWN_NETWORK, HOST_NETWORK = "own", "host"
 IMAGE_CACHE_BYTES = 10 * 1024**3
+#: Of etcd's file; its default is 2 GiB, and at most 8 GiB is recommended.
+ETCD_LIMIT_BYTES = 8 * 1024**3
 PAUSE_IMAGE = "dev.platform.com/pause:1"
 
 
@@ -77,6 +79,8 @@ class Layout:
     """How many bytes of images from other registries are kept."""
     disk_limit: int = 0
     """How many bytes all images and caches may have; 0 is no limit."""
+    etcd_limit: int = ETCD_LIMIT_BYTES
+    """How many bytes the file with all objects may have."""
 
     @property
     def keys(self) -> Path:
@@ -117,6 +121,11 @@ class Layout:
     def disk_limit_file(self) -> Path:
         """The file with the limit of the running cluster."""
         return self.run / "disk-limit"
+
+    @property
+    def etcd_space_file(self) -> Path:
+        """The file with the figures of etcd's space, as of the last check."""
+        return self.run / "etcd-space.json"
 
     @property
     def containerd_socket(self) -> Path:

@@ -17,6 +17,7 @@ from composeplat.cluster.api import Api, kind_path
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.etcd import api_server_arguments, etcd_arguments
+from composeplat.local.etcd_cleaner import etcd_cleaner_arguments
 from composeplat.local.layout import SERVICE_RANGE, HostPorts, Layout
 from composeplat.local.parts import Part, Programs, kubeconfig
 from composeplat.local.start_limit import StartLimit
@@ -52,7 +53,7 @@ class SimulatedCluster(LocalCluster):
         return {"api": self.layout.host_ports.api}
 
     def _clean(self) -> None:
-        for path in (self.layout.supervisor, self.layout.states, self.layout.ready_mark):
+        for path in (self.layout.supervisor, self.layout.states, self.layout.ready_mark, self.layout.etcd_space_file):
             path.unlink(missing_ok=True)
 
     def _files(self, programs: Programs, token: str) -> dict[Path, str]:  # noqa: ARG002 -- as the other cluster's
@@ -137,6 +138,11 @@ class SimulatedCluster(LocalCluster):
                     str(self.layout.states),
                 ),
                 needs=("kube-apiserver",),
+            ),
+            Part(
+                name="cleaner",
+                args=etcd_cleaner_arguments(self.layout, programs.python, port + 1),
+                needs=("etcd",),
             ),
         )  # fmt: skip
 

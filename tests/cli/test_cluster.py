@@ -37,6 +37,9 @@ def test_status_of_none_as_json(tmp_path: Path) -> None:
         "kubeconfig": str(tmp_path / "simulated" / "kubeconfig"),
         "parts": {},
         "ports": {"api": 17443},
+        "storage_classes": {},
+        "volumes": None,
+        "objects": None,
         "disk": {"folder": str(tmp_path / "simulated"), "used": {}, "images": 0, "limit": None},
     }
 

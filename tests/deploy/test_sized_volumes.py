@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.local.sized_volumes import data_folder
-from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.conftest import PLATFORM, SLEEP, Environment, until
+from tests.schemas import checked
 
 FILE = f"""\
 services:
@@ -14,6 +17,7 @@ services:
 volumes:
   data: {{driver_opts: {{size: %s, class: local-sized}}}}
 """
+MIB = 1024 * 1024
 WRITE = "dd if=/dev/zero of=/data/%s bs=1M count=%d 2>&1 || true"
 
 
@@ -41,6 +45,47 @@ def test_a_size_holds_and_grows(environment: Environment) -> None:
     environment.platform("wake").expect()
     assert "No space left on device" not in environment.exec("app-0", "sh", "-c", WRITE % ("more", 30))
     assert environment.exec("app-0", "cat", "/data/first") == "0\nkept\n"
+
+
+TWO = f"""\
+services:
+  app:
+    image: busybox:1.37
+    command: "{SLEEP}"
+    volumes: ['data:/data', 'plain:/plain']
+    stop_grace_period: 0
+volumes:
+  data: {{driver_opts: {{size: 16Mi, class: local-sized}}}}
+  plain: {{driver_opts: {{size: 1Mi, class: local}}}}
+"""
+
+
+def cluster_status(environment: Environment, *args: str) -> str:
+    command = [str(PLATFORM), "cluster", "status", *args]
+    done = subprocess.run(command, env=environment.variables, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_the_status_shows_sizes(environment: Environment) -> None:
+    """The status has each volume with what it takes, and says which class enforces sizes."""
+    environment.deploy(TWO).expect()
+    for path in ("/data/file", "/plain/file"):
+        environment.exec("app-0", "dd", "if=/dev/urandom", f"of={path}", "bs=1M", "count=4")
+        environment.exec("app-0", "sync")
+
+    lines = [" ".join(line.split()) for line in cluster_status(environment).splitlines()]
+    assert "local not enforced: a volume can fill the disk" in lines
+    assert "local-sized enforced" in lines
+    assert f"{environment.namespace}/plain local 4.0 MiB of 1.0 MiB" in lines
+    found = checked(json.loads(cluster_status(environment, "--json")))
+    volumes = {volume["claim"]: volume for volume in found["volumes"] if volume["namespace"] == environment.namespace}
+    assert {name: (volume["storage_class"], volume["size"]) for name, volume in volumes.items()} == {
+        "data": ("local-sized", 16 * MIB), "plain": ("local", MIB),
+    }  # fmt: skip
+    assert all(4 * MIB <= volume["used"] < 6 * MIB for volume in volumes.values())
+    assert found["storage_classes"] == {"local": {"enforces_sizes": False}, "local-sized": {"enforces_sizes": True}}
+    assert 0 < found["objects"]["used"] <= found["objects"]["size"] < found["objects"]["limit"] == 8 * 1024 * MIB
+    assert not found["objects"]["full"]
 
 
 def poke(api: Api, environment: Environment) -> str:
