@@ -93,6 +93,21 @@ def test_a_program_that_ends_until_its_database_answers(environment: Environment
     assert pod["status"]["containerStatuses"][0]["restartCount"] >= 1
 
 
+def test_a_script_with_line_ends_of_windows(environment: Environment) -> None:
+    """It is warned of before the deploy, and the failure names the fix; with line ends of Linux it runs."""
+    text = f"{HEAD}  app: {{<<: *app, entrypoint: /run.sh, volumes: ['./run.sh:/run.sh']}}\n"
+    script = environment.folder / "run.sh"
+    script.write_bytes(b'#!/bin/sh\r\nexec "$@"\r\n')
+    script.chmod(0o755)
+
+    failed = environment.deploy(text).expect(1)
+    assert "mounts a script with line ends of Windows, 'run.sh': no image has its program '/bin/sh\\r'" in failed.stderr
+    assert "hint: /run.sh is there, but not the program in its first line" in failed.stderr
+
+    script.write_bytes(b'#!/bin/sh\nexec "$@"\n')
+    assert "windows-line-ends" not in environment.deploy(text).expect().stderr
+
+
 def test_quota(environment: Environment) -> None:
     """A quota that forbids the pods is named, with what is asked and used."""
     with environment.api() as api:

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran
+from composeplat.cluster.archive_loading import have_image
+from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran, until
 from tests.deploy.other_clusters import install
 
 FILE = f"""\
@@ -99,13 +100,16 @@ def test_up_without_a_registry(environment: Environment) -> None:
 
     assert up(environment, "cat", "/app/file", "/text").expect().stdout == "syncedone\n"
     assert kind.loads == 2
-    environment.write("again", "src/file")
-    assert up(environment, "cat", "/app/file").expect().stdout == "again"
-    assert kind.loads == 2
     (pod,) = [pod for pod in environment.objects("v1", "Pod") if "deletionTimestamp" not in pod["metadata"]]
     agent = pod["spec"]["initContainers"][0]
     assert agent["image"].startswith("docker.io/library/platform-agent:")
     assert agent["imagePullPolicy"] == "Never"
+    # The node reports its images every half minute.
+    with environment.api() as api:
+        until(lambda: have_image(api, agent["image"]), seconds=90)
+    environment.write("again", "src/file")
+    assert up(environment, "cat", "/app/file").expect().stdout == "again"
+    assert kind.loads == 2
 
 
 def test_eject_without_a_registry(environment: Environment) -> None:
