@@ -101,8 +101,9 @@ class Piped:
         """Wait for the end; return the status and the standard error."""
         with contextlib.suppress(BrokenPipeError):
             self.input.close()
-        while self.output.read(_CHUNK_BYTES):
-            pass
+        with self.output:
+            while self.output.read(_CHUNK_BYTES):
+                pass
         status = self.process.wait()
         self.errors.seek(0)
         return status, self.errors.read(_MAX_ERROR_BYTES).decode("utf-8", "replace").strip()

@@ -13,6 +13,13 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.watch_model import WatchAction, WatchRule
+from composeplat.dev.container_sync import Container
+from composeplat.dev.folder_watch import FolderChange
+from composeplat.dev.watch_rules import WatchedFolder
+from composeplat.dev.watch_session import Copy, PodWork, WatchSession
+from composeplat.dev.watch_state import Changes
+from composeplat.engine.target import find_target
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import SLEEP, Environment, an_environment, until
 from tests.schemas import checked_event
@@ -187,3 +194,29 @@ def test_a_restarted_program_reads_what_was_synced(shop: Environment, start: Cal
     watch.until("replaced-pods", action="restart", done=True)
     assert in_all(shop, "api", "cat", "/started") == {"listen 81\n"}
     assert [pod["metadata"]["uid"] for pod in shop.pods("api")] != [before["metadata"]["uid"]]
+
+
+def test_modes_of_a_file_system_without_permissions(shop: Environment) -> None:
+    """Files keep the modes that they have in the container, where those of this machine say nothing; new ones run."""
+    pod, *_ = shop.pods("web")
+    name = str(pod["metadata"]["name"])
+    shop.exec(name, "sh", "-c", "echo old > /app/src/secret; chmod 600 /app/src/secret")
+    for path in ("secret", "new", "link"):
+        (shop.folder / "web" / "src" / path).unlink(missing_ok=True)
+    (shop.folder / "web" / "src" / "secret").write_text("new")
+    (shop.folder / "web" / "src" / "new").write_text("#!/bin/sh")
+    folder = WatchedFolder(
+        service="web", rule=WatchRule(action=WatchAction.SYNC, path="", target="/app/src"),
+        local=str(shop.folder / "web" / "src"), within=str(shop.folder),
+    )  # fmt: skip
+    session = WatchSession(
+        folders=[folder], cluster_names={"web": "web"}, namespace=shop.namespace, environment_name=shop.name,
+        target=find_target(shop.variables), environment=shop.variables, work=PodWork(), on_event=lambda _: None,
+    )  # fmt: skip
+    session.state.note(FolderChange(0, is_first=True, keeps_modes=False))
+    changes = Changes({(0, "secret"): True, (0, "new"): True})
+
+    Copy(session, "web", changes, is_new=False).into([Container(name, "")])
+    shown = shop.exec(name, "stat", "-c", "%a %n", "/app/src/secret", "/app/src/new")
+    assert shown.splitlines() == ["600 /app/src/secret", "755 /app/src/new"]
+    assert shop.exec(name, "cat", "/app/src/secret") == "new"
