@@ -92,6 +92,8 @@ class EtcdCleaner:
     _next_check: float = 0.0
     _next_try: float = 0.0
     _noted: EtcdSpace | None = None
+    _failure: str = ""
+    """The last one, which is logged once."""
 
     def check(self) -> None:
         """Make space in etcd where there is none; what fails is tried again, as etcd may be starting."""
@@ -100,8 +102,11 @@ class EtcdCleaner:
         self._next_check = self.clock() + _CHECK_INTERVAL_S
         try:
             self._check()
+            self._failure = ""
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self.log(f"can't make space in etcd: {error}")
+            if str(error) != self._failure:
+                self._failure = str(error)
+                self.log(f"can't make space in etcd: {error}")
 
     def _check(self) -> None:
         before = self._note()
