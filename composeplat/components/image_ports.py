@@ -16,12 +16,9 @@ from composeplat.compose.variables import Variables
 from composeplat.plan.desired import BuiltImage, DesiredObject, Manifest
 from composeplat.plan.services import add_image_ports
 from composeplat.registry.credentials import Login
-from composeplat.registry.exposed_ports import ExposedPorts
+from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE, ExposedPorts
 from composeplat.registry.image_config import Ports
 from composeplat.system.folders import cache_folder
-
-#: If this variable is false, no registry is asked.
-IMAGE_PORTS_VARIABLE = "PLATFORM_IMAGE_PORTS"
 
 
 class ImagePorts:

@@ -100,6 +100,13 @@ class Monitor:
                 name, *((Phase.UNCHANGED, "") if rounds is None else (Phase.WAITING, "applied, waiting to be ready"))
             )
 
+    def emit_unchanged(self, statuses: Mapping[str, ServiceStatus]) -> None:
+        """Emit the status of each service if nothing was applied."""
+        for service in self._unfailed_services():
+            self._note_applied(service.name, None)
+        for service in self._unfailed_services():
+            self._emit_status(service, statuses[service.name])
+
     def _chosen_service(self, key: ResourceKey) -> str | None:
         if not key.kind.is_of_service:
             return None

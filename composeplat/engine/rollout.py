@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from composeplat.cluster.api import Api
@@ -97,7 +97,7 @@ class Rollout:
         Beside a port that answers, one that does not is worth a note: a server with HTTPS switched off has such a port.
         """
         until = self.deadline.at_most(_PORT_TIMEOUT_S)
-        for service, ports in self._endpoint_ports():
+        for service, ports in endpoint_ports(self.monitor.plan, self.monitor.chosen):
             pod, silent = self._silent_ports(api, service, tuple(ports), until)
             messages = [f"nothing listens on port {port}, where endpoint '{ports[port]}' leads" for port in silent]
             if len(silent) == len(ports):
@@ -129,16 +129,16 @@ class Rollout:
         status = service_status(*service.workload, service.cluster_name, self.watcher.latest or Snapshot())
         return status.pods[0] if status.pods and not status.waits_for_outdated else ""
 
-    def _endpoint_ports(self) -> Iterable[tuple[ServicePlan, dict[int, str]]]:
-        """List the services to ask, each with the ports that endpoints route to."""
-        plan = self.monitor.plan
-        services = {service.name: service for service in plan.services}
-        found: dict[str, dict[int, str]] = {}
-        for endpoint in plan.endpoints:
-            for name, number in endpoint.routes:
-                if name in self.monitor.chosen and not services[name].has_health_check:
-                    found.setdefault(name, {}).setdefault(services[name].container_port(number), endpoint.name)
-        return [(services[name], ports) for name, ports in found.items()]
+
+def endpoint_ports(plan: Plan, chosen: Collection[str]) -> list[tuple[ServicePlan, dict[int, str]]]:
+    """List the services that are ready only if their ports answer, each with the ports that endpoints route to."""
+    services = {service.name: service for service in plan.services}
+    found: dict[str, dict[int, str]] = {}
+    for endpoint in plan.endpoints:
+        for name, number in endpoint.routes:
+            if name in chosen and not services[name].has_health_check:
+                found.setdefault(name, {}).setdefault(services[name].container_port(number), endpoint.name)
+    return [(services[name], ports) for name, ports in found.items()]
 
 
 def _wrong_port(service: ServicePlan, pod: str, message: str) -> Cause:

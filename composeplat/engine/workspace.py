@@ -113,16 +113,29 @@ class Workspace:
 
     @contextlib.contextmanager
     def lock(self, what: str) -> Iterator[None]:
-        """Hold the lock of the stack; the kernel releases it when this process ends, however it ends."""
-        with contextlib.ExitStack() as held:
+        """Hold the lock of the stack for an operation; the kernel releases it when this process ends."""
+        with self.hold_lock(what):
             with writing(self.folder):
-                self._take_lock(what, held)
+                self.record_file.unlink(missing_ok=True)
                 self._end_leftovers(self.folder / "running.json")
                 self._mend_state()
                 if what != "preview":
                     self._check_free_space()
             self._read.clear()
             yield
+
+    @contextlib.contextmanager
+    def hold_lock(self, what: str) -> Iterator[None]:
+        """Hold the lock of the stack, and change nothing."""
+        with contextlib.ExitStack() as held:
+            with writing(self.folder):
+                self._take_lock(what, held)
+            yield
+
+    @property
+    def record_file(self) -> Path:
+        """The record of the last operation, if it ended well; each operation removes it first."""
+        return self.folder / "unchanged.json"
 
     def _check_free_space(self) -> None:
         """Refuse to begin where the state may not fit: Pulumi replaces it by half a file if the disk fills up."""

@@ -26,6 +26,8 @@ from composeplat.registry.image_reference import ImageReference
 from composeplat.system.atomic import write_file
 from composeplat.system.deadline import Deadline
 
+#: If this variable is false, no registry is asked.
+IMAGE_PORTS_VARIABLE = "PLATFORM_IMAGE_PORTS"
 _TAG_CACHED_S = 24 * 3600.0
 _SILENT_REGISTRY_CACHED_S = 3600.0
 _UNUSED_ENTRY_KEPT_S = 90 * 24 * 3600.0
@@ -35,7 +37,9 @@ _Result = tuple[Ports | None, float]
 
 
 @dataclass(frozen=True, slots=True)
-class _CacheEntry:
+class CacheEntry:
+    """The ports of an image, as they were read."""
+
     ports: Ports | None
     """None where the registry could not be read."""
     expires: float
@@ -69,12 +73,17 @@ class ExposedPorts:
         future = self._requested.get(image)
         if future is None:
             future = self._requested[image] = Future()
-            entry = self._cached(image)
-            if entry is not None and (_is_permanent(image, entry) or not entry.is_expired):
-                future.set_result(entry.ports)
+            known = self.find_known(image)
+            if known is not None:
+                future.set_result(known.ports)
             else:
-                _start(self._fetch, image, entry, future)
+                _start(self._fetch, image, self._cached(image), future)
         return future
+
+    def find_known(self, image: str) -> CacheEntry | None:
+        """Return the cache entry of an image; None if its registry has to be read."""
+        entry = self._cached(image)
+        return entry if entry is not None and (_is_permanent(image, entry) or not entry.is_expired) else None
 
     def remember(self, image: str, ports: Ports) -> None:
         """Cache the ports of an image that was just pushed."""
@@ -88,7 +97,7 @@ class ExposedPorts:
             self.remember(image, entry.ports)
         return entry.ports if entry else None
 
-    def _fetch(self, image: str, previous: _CacheEntry | None, future: Future[Ports | None]) -> None:
+    def _fetch(self, image: str, previous: CacheEntry | None, future: Future[Ports | None]) -> None:
         results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
         _start(self._read, image, results)
         try:
@@ -117,12 +126,12 @@ class ExposedPorts:
     def _path(self, image: str) -> Path:
         return self._folder / f"{hashlib.sha256(image.encode()).hexdigest()[:32]}.json"
 
-    def _cached(self, image: str) -> _CacheEntry | None:
+    def _cached(self, image: str) -> CacheEntry | None:
         try:
             entry = json.loads(self._path(image).read_text(encoding="utf-8"))
             ports = entry["ports"]
             parsed = None if ports is None else tuple((int(number), str(protocol)) for number, protocol in ports)
-            return _CacheEntry(parsed, float(entry["until"]))
+            return CacheEntry(parsed, float(entry["until"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -141,7 +150,7 @@ class ExposedPorts:
                 path.unlink(missing_ok=True)
 
 
-def _is_permanent(image: str, entry: _CacheEntry) -> bool:
+def _is_permanent(image: str, entry: CacheEntry) -> bool:
     """Return whether an entry holds for ever: the content behind a digest never changes."""
     return entry.ports is not None and bool(ImageReference.parse(image).digest)
 

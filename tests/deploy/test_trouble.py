@@ -283,6 +283,7 @@ def test_away_for_good(environment: Environment, server: ApiServer, how: str, mo
 def test_silent_in_the_middle(environment: Environment, server: ApiServer, args: tuple[str, ...]) -> None:
     """No other command hangs either when the cluster falls silent while it is at work."""
     environment.deploy(SEVERAL).expect()
+    environment.variables["PLATFORM_SKIP_UNCHANGED"] = "false"
     lock = environment.folder.parent / "data"
     running = begin(environment, *args)
     until(lambda: list(lock.glob("stacks/*/*/*/running.json")))

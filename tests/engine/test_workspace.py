@@ -312,6 +312,17 @@ def test_other_stacks_are_not_held(tmp_path: Path, port: int, workspace: Workspa
         assert workspace.folder != there.folder
 
 
+def test_an_operation_removes_the_record(workspace: Workspace) -> None:
+    """The record of the last run is gone as soon as an operation begins; to hold the lock alone leaves it."""
+    workspace.record_file.write_text("{}")
+    with workspace.hold_lock("preview"), pytest.raises(Busy), workspace.lock("deploy"):
+        pass
+    assert workspace.record_file.exists()
+    with workspace.lock("preview"):
+        assert not workspace.record_file.exists()
+    assert not workspace.record_file.exists()
+
+
 def test_a_run_that_was_cut_off(workspace: Workspace) -> None:
     """Where a killed run left its note, the next operation knows that, and the note goes."""
     (workspace.folder / "running.json").write_text(json.dumps({"pid": 2**22 + 1, "started": "1", "at": 0}))

@@ -30,6 +30,7 @@ from composeplat.engine.dev_workloads import (
 from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.image_updates import update_images
+from composeplat.engine.no_change_check import NoChangeCheck
 from composeplat.engine.operations.preview import preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_cluster, object_keys, volumes_to_replace
@@ -51,14 +52,17 @@ def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     plan.select_services(options.services)
     check_providers(stack, plan, options.services)
     with stack.interrupts:
-        pulumi_runs.prepare(stack, plan)
-        with stack.lock("deploy"), Api(stack.target.access) as api:
-            outcome = _deploy(stack, api, plan, options)
+        no_change = NoChangeCheck.begin(stack, plan, options)
+        outcome = no_change.find_unchanged("deploy")
+        if outcome is None:
+            pulumi_runs.prepare(stack, plan)
+            with stack.lock("deploy"), Api(stack.target.access) as api:
+                outcome = _deploy(stack, api, plan, options, no_change)
     outcome.seconds = time.monotonic() - started
     return outcome
 
 
-def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outcome:
+def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:
     live_state = check(stack, api, plan, options)
     plan = run_providers(stack, api, plan, options.services, options.timeout)
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
@@ -90,6 +94,8 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
     removed = [] if options.services or failures else delete_leftovers(stack, api, plan)
     if not options.services and not failures:
         release_claims(stack, api, plan)
+    if not failures and not counts:
+        no_change.keep(events.count_operations(), has_changes=bool(events.effective_changes or asleep or volumes))
     return Outcome(
         changes=events.effective_changes,
         counts=events.count_operations(),

@@ -11,6 +11,7 @@ from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
 from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
+from composeplat.engine.no_change_check import NoChangeCheck
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import (
     LiveState,
@@ -31,37 +32,46 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     started = time.monotonic()
     plan.select_services(options.services)
     with stack.interrupts:
-        pulumi_runs.prepare(stack, plan)
-        with stack.lock("preview"), Api(stack.target.access) as api:
-            live_state = check(stack, api, plan, options)
-            plan, unknown = plan_with_last_values(stack, api, plan)
-            stack.workspace.make_stack()
-            stack.check_cluster()
-            state = stack.state
-            volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
-            replaced = [name for name, has_to_be in volumes.items() if has_to_be]
-            args = ["preview", *deploy_args(plan, state, live_state, options)]
-            scaled = autoscaled_replicas(api, plan, live_state)
-            if missing_from_cluster(state, live_state) or differs_from_state(state, scaled):
-                args.append("--refresh")
-            dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
-            held_back = workloads_without_pods(state, dev_workloads)
-            shown = preview_plan(api, without_pods(with_autoscaled(plan, scaled), held_back), replaced)
-            events, result = pulumi_runs.run_program(stack, shown, args, plan.select_services(options.services))
+        no_change = NoChangeCheck.begin(stack, plan, options)
+        outcome = no_change.find_unchanged("preview")
+        if outcome is None:
+            pulumi_runs.prepare(stack, plan)
+            with stack.lock("preview"), Api(stack.target.access) as api:
+                outcome = _preview(stack, api, plan, options, no_change)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:
+    live_state = check(stack, api, plan, options)
+    plan, unknown = plan_with_last_values(stack, api, plan)
+    stack.workspace.make_stack()
+    stack.check_cluster()
+    state = stack.state
+    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
+    replaced = [name for name, has_to_be in volumes.items() if has_to_be]
+    args = ["preview", *deploy_args(plan, state, live_state, options)]
+    scaled = autoscaled_replicas(api, plan, live_state)
+    if missing_from_cluster(state, live_state) or differs_from_state(state, scaled):
+        args.append("--refresh")
+    held_back = workloads_without_pods(state, dev_workloads_by_service(live_state.object_metadata, plan.environment))
+    shown = preview_plan(api, without_pods(with_autoscaled(plan, scaled), held_back), replaced)
+    events, result = pulumi_runs.run_program(stack, shown, args, plan.select_services(options.services))
     stack.stop_if_interrupted()
     if result.status:
         raise pulumi_runs.run_error(result, events)
     part = plan.limited_to(options.services)
-    notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state)]
-    notes += unknown
-    return Outcome(
+    notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state), *unknown]
+    outcome = Outcome(
         changes=events.effective_changes,
         counts=events.count_operations(),
         kept=events.kept,
         notes=notes,
         urls=stack.target.urls_of(plan),
-        seconds=time.monotonic() - started,
     )
+    if not (outcome.changes or notes or scaled):
+        no_change.keep(outcome.counts, has_changes=False)
+    return outcome
 
 
 def preview_plan(api: Api, plan: Plan, replaced: Collection[str]) -> Plan:

@@ -1,0 +1,183 @@
+"""Find out without Pulumi that a deploy would change nothing, and keep the record by which the next run does.
+
+Owns when a record is read, written and removed: it is written after a run that ended well, under the lock of the stack,
+and removed before the next one begins. So a run that was killed leaves none.
+Must not decide what a change is: :mod:`~composeplat.engine.no_change` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from composeplat.cluster.api import ApiError
+from composeplat.compose.variables import Variables
+from composeplat.engine.builder import builder_variables
+from composeplat.engine.monitor import Monitor
+from composeplat.engine.no_change import (
+    Digester,
+    Record,
+    digest_objects,
+    doubt_about_digests,
+    doubt_about_inputs,
+    doubt_about_objects,
+    doubt_about_options,
+    doubt_about_plan,
+    doubt_about_state,
+    unchanged_resources,
+)
+from composeplat.engine.no_change_inputs import SWITCH, Doubt, gather_inputs
+from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
+from composeplat.engine.outcomes import DeployOptions, Outcome
+from composeplat.engine.preflight import Key, LiveState
+from composeplat.engine.provenance import record_key
+from composeplat.engine.rollout import endpoint_ports
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import Plan
+from composeplat.system.atomic import write_private
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class NoChangeCheck:
+    """The check of one run: before it, whether it is needed; after it, what the next run may rely on."""
+
+    stack: Stack
+    plan: Plan
+    digester: Digester
+    inputs: Mapping[str, str]
+    """The digests of all inputs as they were before the run; empty if this run can neither use nor leave a record."""
+
+    @classmethod
+    def begin(cls, stack: Stack, plan: Plan, options: DeployOptions) -> Self:
+        if plan.images:
+            stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
+        digester = Digester(_key(stack))
+        try:
+            inputs = _inputs(stack, plan, options, digester)
+        except Doubt as doubt:
+            logger.debug("Pulumi has to look for changes: %s", doubt)
+            inputs = {}
+        return cls(stack=stack, plan=plan, digester=digester, inputs=inputs)
+
+    # before a run
+
+    def find_unchanged(self, what: str) -> Outcome | None:
+        """Return the outcome of a run that would change nothing; none if Pulumi has to look."""
+        if not self.inputs:
+            return None
+        with self.stack.workspace.hold_lock(what):
+            try:
+                resources = self._confirm(is_deploy=what == "deploy")
+            except (Doubt, ApiError) as doubt:
+                logger.debug("Pulumi has to look for changes: %s", doubt)
+                return None
+        self.stack.stop_if_interrupted()
+        return Outcome(counts={"same": resources}, urls=self.stack.target.urls_of(self.plan))
+
+    def _confirm(self, *, is_deploy: bool) -> int:
+        """Return the number of unchanged resources, or raise a :class:`Doubt`."""
+        record = _read_record(self.stack)
+        _doubt(doubt_about_inputs(record, self.inputs))
+        _doubt("" if record.state == _digest_state(self.stack) else "the state has changed since the last run")
+        look = self._look(pods=is_deploy)
+        _doubt(doubt_about_digests(record, digest_objects(self.digester, look.objects)))
+        if is_deploy:
+            self._check_services(look)
+        return record.resources
+
+    def _look(self, *, pods: bool) -> Look:
+        more: list[Key] = [] if self.stack.claim is None else [record_key(self.plan.environment)]
+        return take_look(self.stack.target.access, self.plan.namespace, self.plan.environment, more, pods=pods)
+
+    def _check_services(self, look: Look) -> None:
+        """Emit the status of each service if all are ready and their ports answer; else it is a :class:`Doubt`."""
+        statuses = look.statuses(self.plan.services)
+        for name, status in statuses.items():
+            if not status.is_done or status.outdated:
+                raise Doubt(f"{name}: {status.message}")
+        pods = {name: status.pods[0] for name, status in statuses.items() if status.pods}
+        routed = endpoint_ports(self.plan, pods.keys())
+        asked = [(pods[service.name], port) for service, ports in routed for port in ports]
+        for pod, port in find_silent_ports(self.stack.target.access, self.plan.namespace, asked):
+            raise Doubt(f"nothing listens on port {port} of pod {pod}")
+        monitor = Monitor(plan=self.plan, on_progress=self.stack.on_progress, chosen=frozenset(statuses))
+        monitor.emit_unchanged(statuses)
+
+    # after a run
+
+    def keep(self, counts: Mapping[str, int], *, has_changes: bool) -> None:
+        """Write the record of a run that ended well, under its lock. Without one, the next run asks Pulumi."""
+        try:
+            self._keep(counts, has_changes=has_changes)
+        except (Doubt, ApiError, OSError) as doubt:
+            logger.debug("the next run has to ask Pulumi too: %s", doubt)
+
+    def _keep(self, counts: Mapping[str, int], *, has_changes: bool) -> None:
+        if not self.inputs or self.stack.is_interrupted:
+            return
+        if has_changes and self.plan.images:
+            raise Doubt("an image was built")
+        _doubt(doubt_about_state(self.stack.state, has_changes=has_changes))
+        look = self._look(pods=False)
+        if self.stack.claim is not None and record_key(self.plan.environment) not in look.objects:
+            raise Doubt("the namespace has no record of the project")
+        _doubt(doubt_about_objects(self.plan, LiveState(object_metadata=look.objects)))
+        record = Record(
+            inputs=self.inputs,
+            state=_digest_state(self.stack),
+            objects=digest_objects(self.digester, look.objects),
+            resources=unchanged_resources(counts),
+        )
+        write_private(self.stack.workspace.record_file, record.to_text())
+
+
+def _inputs(stack: Stack, plan: Plan, options: DeployOptions, digester: Digester) -> dict[str, str]:
+    if not Variables.from_layers(stack.variables, {}, {}).flag(SWITCH, default=True):
+        raise Doubt(f"{SWITCH} is false")
+    if stack.workspace.state_file is None:
+        raise Doubt("the backend keeps the state elsewhere")
+    _doubt(doubt_about_options(options))
+    _doubt(doubt_about_plan(plan))
+    return {name: digester.digest(value) for name, value in gather_inputs(stack, plan).items()}
+
+
+def _doubt(reason: str) -> None:
+    if reason:
+        raise Doubt(reason)
+
+
+def _key(stack: Stack) -> bytes:
+    """A key of this stack, from a secret that only this user can read."""
+    workspace = stack.workspace
+    secret = workspace.data_folder.passphrase.read_bytes()
+    return hmac.digest(secret, f"no change: {workspace.folder}".encode(), "sha256")
+
+
+def _read_record(stack: Stack) -> Record:
+    workspace = stack.workspace
+    if (workspace.folder / "running.json").exists():
+        raise Doubt("processes of a run that was killed may be left")
+    try:
+        record = Record.from_text(workspace.record_file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        record = None
+    if record is None:
+        raise Doubt("there is no record of a run that ended well")
+    return record
+
+
+def _digest_state(stack: Stack) -> str:
+    """The digest of the state's file, which each run of Pulumi rewrites, on this machine or another."""
+    path, name = stack.workspace.state_file, f"{stack.environment_name}/{stack.namespace}"
+    if path is None or any((path.parents[2] / "locks").glob(f"*/{name}/*.json")):
+        raise Doubt("another run of Pulumi holds the lock of the state, or was killed")
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise Doubt("there is no state") from error

@@ -1,0 +1,185 @@
+"""What a deploy depends on besides the cluster and the state, by name: plan, versions, variables, builds, target.
+
+Owns that each input is in here, and reading those that a plan only names: the files of builds, and the ports that were
+read from images. An input that can't be known without a registry, or takes long to read, is a :class:`Doubt`.
+Must not compare: :mod:`~composeplat.engine.no_change` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from composeplat.compose.variables import Variables
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import ImageBuild, Plan
+from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE, ExposedPorts
+from composeplat.registry.image_config import Ports
+from composeplat.system.folders import cache_folder
+from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
+
+#: The variable that makes each run a run of Pulumi.
+SWITCH = "PLATFORM_SKIP_UNCHANGED"
+#: The beginnings of variables that Pulumi, its providers or a builder read.
+_PREFIXES = ("PULUMI_", "PLATFORM_", "COMPOSE_", "COMPOSEPLAT_", "OKTETO_", "DOCKER_", "BUILDX_", "BUILDKIT_")
+_VARIABLES = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "SOURCE_DATE_EPOCH",
+)
+_PACKAGES = ("composeplat-", "pulumi-", "pulumi_", "grpcio-", "protobuf-")
+_OWN_PACKAGES = ("components", "engine")
+_MAX_FILES = 20_000
+_MAX_BYTES = 64 * 1024 * 1024
+
+
+class Doubt(Exception):
+    """An input can't be known at once, for the reason that the exception has."""
+
+
+def gather_inputs(stack: Stack, plan: Plan) -> dict[str, Any]:
+    """Return the inputs of a deploy, or raise a :class:`Doubt`."""
+    workspace, target, claim = stack.workspace, stack.target, stack.claim
+    return {
+        "plan": plan,
+        "versions": [_versions(), sys.version],
+        "variables": _variables(stack.variables),
+        "project": None if claim is None else [claim.project.key, claim.name_from_folder],
+        "target": [target.access.address, target.kubeconfig, target.context, target.urls_of(plan)],
+        "cluster": workspace.cluster,
+        "backend": workspace.backend.url,
+        "passphrase": _passphrase(workspace.backend.variables, stack.variables),
+        "builder": sorted(workspace.builder.items()),
+        "builds": _builds(plan.images),
+        "image ports": _image_ports(stack, plan),
+    }
+
+
+def _versions() -> list[Any]:
+    """The versions of the programs and packages; of our own code, which may run from a folder, the times of files."""
+    tools = [f"{tool.name} {tool.version}" for tool in (PULUMI, KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER)]
+    folders = [folder for folder in sys.path if os.path.isdir(folder)]
+    names = {name for folder in folders for name in os.listdir(folder) if name.endswith(".dist-info")}
+    packages = sorted(name for name in names if name.lower().startswith(_PACKAGES))
+    return [tools, packages, list(_own_files(Path(__file__).parents[1]))]
+
+
+def _own_files(package: Path) -> Iterator[list[Any]]:
+    for name in _OWN_PACKAGES:
+        for path in sorted((package / name).rglob("*.py")):
+            status = path.stat()
+            yield [str(path), status.st_size, status.st_mtime_ns]
+
+
+def _variables(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    return sorted(
+        (name, value)
+        for name, value in environment.items()
+        if name != SWITCH and (name.startswith(_PREFIXES) or name.upper() in _VARIABLES)
+    )
+
+
+def _passphrase(backend: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """The content of the file with the passphrase; the passphrase itself is a variable."""
+    path = {**environment, **backend}.get("PULUMI_CONFIG_PASSPHRASE_FILE", "")
+    try:
+        return Path(path).read_text(encoding="utf-8") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Doubt("the passphrase can't be read") from error
+
+
+def _image_ports(stack: Stack, plan: Plan) -> list[Any]:
+    """The ports of images as they were read from their registries; they are read again after a time."""
+    if not Variables.from_layers(stack.variables, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True):
+        return []
+    images = {desired.ports_of for desired in plan.objects if isinstance(desired.ports_of, str)} - {""}
+    exposed = ExposedPorts(cache_folder(stack.variables) / "ports", stack.variables)
+    return [[image, _known_ports(exposed, image)] for image in sorted(images)]
+
+
+def _known_ports(exposed: ExposedPorts, image: str) -> Ports | None:
+    entry = exposed.find_known(image)
+    if entry is None:
+        raise Doubt(f"the ports of image {image} have to be read from its registry")
+    return entry.ports
+
+
+# the files of builds --------------------------------------------------------------------------------------------------
+
+
+def _builds(images: Iterable[ImageBuild]) -> list[Any]:
+    reader = _Reader()
+    return [[image.service, list(_files_of(image, reader))] for image in images]
+
+
+def _files_of(image: ImageBuild, reader: _Reader) -> Iterator[Any]:
+    build = image.build
+    for place in image.contents:
+        yield [place, reader.digest(place, follows=True)]
+    if image.derived:
+        return
+    for name, place in {"": build.context, **build.additional_contexts}.items():
+        if not place.startswith("docker-image://") and name not in image.bases:
+            yield [place, _context(image.service, place, reader)]
+    if build.dockerfile:
+        yield reader.digest(os.path.join(build.context, build.dockerfile))
+    for secret in build.secrets:
+        yield [secret.name, secret.value, reader.digest(secret.file) if secret.file else ""]
+
+
+def _context(service: str, place: str, reader: _Reader) -> str:
+    if not os.path.isabs(place):
+        raise Doubt(f"the build of {service} has a context at an address")
+    return reader.digest(place)
+
+
+class _Reader:
+    """Reads files and folders up to a size."""
+
+    def __init__(self) -> None:
+        self._files = _MAX_FILES
+        self._bytes = _MAX_BYTES
+
+    def digest(self, place: str, *, follows: bool = False) -> str:
+        """Return a digest of a file, or of all files of a folder; with ``follows``, a link to a folder is a doubt."""
+        digest = hashlib.sha256()
+        try:
+            for path in _walk(place):
+                if follows and os.path.islink(path) and os.path.isdir(path):
+                    raise Doubt(f"a folder behind a link is a part of an image: {path}")
+                self._add(digest, path, os.path.relpath(path, place))
+        except OSError as error:
+            raise Doubt(f"a file of a build can't be read: {error.strerror}") from error
+        return digest.hexdigest()
+
+    def _add(self, digest: Any, path: str, name: str) -> None:
+        """Add a file with its time too: one that was changed and changed back may have been read in between."""
+        status = os.lstat(path)
+        self._files -= 1
+        self._bytes -= status.st_size
+        if self._files < 0 or self._bytes < 0:
+            raise Doubt("the files of builds are too many or too large to read them each time")
+        facts = f"\0{name}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}\0"
+        digest.update(facts.encode(errors="surrogateescape"))
+        if os.path.islink(path):
+            digest.update(os.fsencode(os.readlink(path)))
+        if os.path.isfile(path):
+            with open(path, "rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+
+
+def _walk(place: str) -> Iterator[str]:
+    """Yield a file, or a folder with all files, folders and links in it."""
+    yield place
+    if os.path.isdir(place):
+        for top, folders, names in os.walk(place):
+            folders.sort()
+            yield from (os.path.join(top, name) for name in sorted([*names, *folders]))
