@@ -28,6 +28,8 @@ def note_other_version(layout: Layout, version: str) -> None:
 
 # Without restrict_oom_score_adj no pod starts where the capability to raise priorities is missing.
 # NRI would listen on a socket of the machine, which another containerd may have.
+# containerd records an image as whole before its files are on the disk, and never checks them again: without
+# image_pull_with_sync_fs an image pulled just before a power cut stays empty. Only containerd's own pull has it.
 _CONFIG = """\
 version = 3
 root = "{folder}/containerd"
@@ -37,6 +39,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   address = "{run}/containerd.sock"
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "overlayfs"
+  use_local_image_pull = true
+  image_pull_with_sync_fs = true
   [plugins."io.containerd.cri.v1.images".pinned_images]
     sandbox = "{pause}"
   [plugins."io.containerd.cri.v1.images".registry]

@@ -1,4 +1,4 @@
-"""A full disk, on a cluster whose folder is on a small file system: images go, volumes stay.
+"""A cluster whose folder is on a small file system: on a full disk images go and volumes stay; a power cut.
 
 The tests share the cluster.
 """
@@ -6,6 +6,7 @@ The tests share the cluster.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from composeplat.local.base_images import push_busybox
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.disk_use import read_disk
 from composeplat.local.images import File, Image, push
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import FRONTDOOR
 from tests.conftest import Project
 from tests.deploy.conftest import PORTS, SLEEP, Environment, an_environment, running_cluster, until
 from tests.local.test_cleaner import cache_image, cached
@@ -90,6 +93,27 @@ def is_running(environment: Environment) -> bool:
 
 def log_of(cluster: LocalCluster) -> str:
     return (cluster.layout.logs / "cleaner.log").read_text()
+
+
+def test_a_pulled_image_survives_a_power_cut(on_small: Environment, small: LocalCluster, tmp_path: Path) -> None:
+    """As soon as a pod runs, the disk has the files of its image: a copy of the disk, as a power cut leaves it."""
+    content = os.urandom(4 * MIB)
+    program = File(Toolchain(os.environ).need(FRONTDOOR).path.read_bytes())
+    files = {"frontdoor": program, "content": File(content)}
+    push(Image(files=files, entrypoint=("/frontdoor", "pause")), "large:1", ("127.0.0.1", SMALL["registry"]))
+    disk, place = small.layout.folder.parents[2] / "disk", tmp_path / "m"
+
+    on_small.deploy(f"services:\n{LARGE.splitlines()[0].partition(', command')[0]}}}\n").expect()
+    shutil.copyfile(disk, tmp_path / "disk")
+    place.mkdir()
+    subprocess.run(["mount", "-o", "loop", str(tmp_path / "disk"), str(place)], check=True)
+    try:
+        found = [path.read_bytes() for path in place.glob("c/cluster/containerd/*overlayfs/snapshots/*/fs/content")]
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+    assert [len(file) for file in found] == [len(content)]
+    assert found == [content]
 
 
 def test_images_go_before_volumes(on_small: Environment, small: LocalCluster) -> None:

@@ -226,6 +226,14 @@ def test_containerd_listens_where_the_cluster_is() -> None:
     assert plugins["io.containerd.nri.v1.nri"] == {"disable": True}
 
 
+def test_pulled_images_are_written_to_the_disk() -> None:
+    """The files of an image are written to the disk before containerd records it as pulled."""
+    config = tomllib.loads(make_files(LAYOUT, PROGRAMS, "T")[LAYOUT.etc / "containerd.toml"])
+    images = config["plugins"]["io.containerd.cri.v1.images"]
+
+    assert (images["image_pull_with_sync_fs"], images["use_local_image_pull"]) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("files", "notes"),
     [
