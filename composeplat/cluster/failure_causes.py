@@ -36,6 +36,8 @@ from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 
 #: For how long a container may not be created: its Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
+#: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
+UNLOADED_FOR = 15.0
 #: For how long a namespace may have no service account: the controller that creates it may be restarting.
 UNSERVED_FOR = 30.0
 #: For how long a claim may not be provisioned.
@@ -111,6 +113,8 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     waiting = container.get("state", {}).get("waiting", {})
     reason, text = waiting.get("reason", ""), str(waiting.get("message") or "")
     where = {"pod": pod["metadata"]["name"], "container": container["name"]}
+    if reason == "ErrImageNeverPull" and snapshot.age(f"unloaded/{pod['metadata']['uid']}") < UNLOADED_FOR:
+        return None
     if reason in ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
         unpulled = _unpulled(container.get("image", ""), _pull_message(pod, snapshot) or text, reason, where)
         is_ours = container["name"] == TOOLS_CONTAINER
@@ -306,8 +310,7 @@ def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
         if metadata["name"] not in names or claim.get("status", {}).get("phase") == "Bound":
             continue
         events = [e for e in snapshot.events_of(metadata["uid"]) if e.get("type") == "Warning"]
-        storage_class = claim["spec"].get("storageClassName")
-        if not events and storage_class:
+        if not events and claim["spec"].get("storageClassName"):
             continue
         if snapshot.age(f"unbound/{metadata['uid']}") < UNBOUND_FOR:
             return None
@@ -373,9 +376,7 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
         if event.get("reason") == "FailedCreate" and event.get("involvedObject", {}).get("uid") in owners
     ]
     conditions = workload.get("status", {}).get("conditions") or []
-    refused += [
-        str(c.get("message", "")) for c in conditions if c["type"] == "ReplicaFailure" and c["status"] == "True"
-    ]
+    refused += [str(c.get("message", "")) for c in conditions if (c["type"], c["status"]) == ("ReplicaFailure", "True")]
     if not refused:
         return None
     text = refused[-1]

@@ -90,6 +90,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
     kube = programs.kube
     inner = f"--kubeconfig={layout.inner_kubeconfig}"
     paths = {"PATH": programs.search_path, "HOME": str(folder)}
+    # A containerd that starts again looks there for the shim of each pod, and ends those whose shim it can't find.
+    shims = {**paths, "PATH": f"{Path(programs.shim).parent}:{programs.search_path}"}
     pipes_in, pipes_out = [], []
     for name, (outside, inside) in layout.host_ports.pairs().items():
         pipes_in += [f"unix:{run / name}.sock", f"tcp:127.0.0.1:{inside}"]
@@ -144,7 +146,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="containerd",
             args=(programs.containerd, "--config", str(etc / "containerd.toml"), "--log-level=warn"),
-            environment=paths,
+            environment=shims,
             ready=f"unix:{layout.containerd_socket}",
             needs=("registry",),
         ),

@@ -700,7 +700,14 @@ def test_image_not_pulled_in_the_message_of_the_pod(reason: str, text: str, why:
         container="web",
     )
 
-    assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)))
+    assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)), age={"unloaded": 15.0})
+
+
+def test_an_image_that_was_just_loaded() -> None:
+    """The node may not know it yet, and the kubelet asks again: only after a while it is missing."""
+    state = web(pod(SET, state=waiting("ErrImageNeverPull", "not present")), age={"unloaded": 14.0}).state
+
+    assert state is WorkloadState.WAITING
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(0.0, WorkloadState.WAITING), (31.0, WorkloadState.FAILED)])
@@ -776,7 +783,7 @@ def test_a_volume_of_a_job_that_is_not_filled() -> None:
 
 def test_long_messages_are_shortened() -> None:
     """Words that nobody would read to the end are cut, and kept on one line."""
-    cause = web(pod(SET, state=waiting("ErrImageNeverPull", "a\tb\n" * 200))).cause
+    cause = web(pod(SET, state=waiting("ErrImageNeverPull", "a\tb\n" * 200)), age={"unloaded": 15.0}).cause
 
     assert cause is not None
     assert cause.message == f"image '{IMAGE}' can't be pulled: {'a b ' * 74}a b…"
@@ -1433,6 +1440,9 @@ def test_unhealthy_job() -> None:
             [SET, pod(SET, state=waiting("CreateContainerConfigError"))],
             [f"unmade/pod-{POD}-4f1c"],
             id="not-started",
+        ),
+        pytest.param(
+            WEB, [SET, pod(SET, state=waiting("ErrImageNeverPull"))], [f"unloaded/pod-{POD}-4f1c"], id="not-loaded"
         ),
         pytest.param(
             WEB,

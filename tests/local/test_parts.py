@@ -226,6 +226,11 @@ def test_containerd_listens_where_the_cluster_is() -> None:
     assert plugins["io.containerd.nri.v1.nri"] == {"disable": True}
 
 
+def test_containerd_finds_the_shims_of_pods_when_it_starts_again() -> None:
+    """A containerd that starts again looks on PATH for the shims of pods, and would end them: ours is first there."""
+    assert (part("containerd").environment or {})["PATH"] == "/t:/bin"
+
+
 def test_pulled_images_are_written_to_the_disk() -> None:
     """The files of an image are written to the disk before containerd records it as pulled."""
     config = tomllib.loads(make_files(LAYOUT, PROGRAMS, "T")[LAYOUT.etc / "containerd.toml"])
