@@ -81,9 +81,11 @@ def _make(command: list[str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / "partial"
     packed, plain = hashlib.sha256(), hashlib.sha256()
-    with partial.open("wb") as target:
-        packages = subprocess.Popen(command, stdout=subprocess.PIPE)
-        pack = subprocess.Popen(["gzip", "-1", "-n"], stdin=subprocess.PIPE, stdout=target)
+    with (
+        partial.open("wb") as target,
+        subprocess.Popen(command, stdout=subprocess.PIPE) as packages,
+        subprocess.Popen(["gzip", "-1", "-n"], stdin=subprocess.PIPE, stdout=target) as pack,
+    ):
         assert packages.stdout is not None
         assert pack.stdin is not None
         with pack.stdin as sink:
