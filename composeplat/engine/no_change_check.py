@@ -1,7 +1,7 @@
 """Find out without Pulumi that a deploy would change nothing, and keep the record by which the next run does.
 
-Owns when a record is read, written and removed: it is written after a run that ended well, under the lock of the stack,
-and removed before the next one begins. So a run that was killed leaves none.
+Owns when Pulumi runs, and when a record is read, written and removed: it is written after a run that ended well, under
+the lock of the stack, and removed before the next one begins. So a run that was killed leaves none.
 Must not decide what a change is: :mod:`~composeplat.engine.no_change` does.
 """
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from composeplat.cluster.api import ApiError
+from composeplat.cluster.api import Api, ApiError
 from composeplat.compose.variables import Variables
+from composeplat.engine import pulumi_runs
 from composeplat.engine.builder import builder_variables
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.no_change import (
@@ -135,6 +137,26 @@ class NoChangeCheck:
             resources=unchanged_resources(counts),
         )
         write_private(self.stack.workspace.record_file, record.to_text())
+
+
+def run_if_needed(
+    stack: Stack,
+    plan: Plan,
+    options: DeployOptions,
+    what: str,
+    run: Callable[[Stack, Api, Plan, DeployOptions, NoChangeCheck], Outcome],
+) -> Outcome:
+    """Return the outcome of a run of Pulumi, or the same one without Pulumi if nothing has changed."""
+    started = time.monotonic()
+    with stack.interrupts:
+        no_change = NoChangeCheck.begin(stack, plan, options)
+        outcome = no_change.find_unchanged(what)
+        if outcome is None:
+            pulumi_runs.prepare(stack, plan)
+            with stack.lock(what), Api(stack.target.access) as api:
+                outcome = run(stack, api, plan, options, no_change)
+    outcome.seconds = time.monotonic() - started
+    return outcome
 
 
 def _inputs(stack: Stack, plan: Plan, options: DeployOptions, digester: Digester) -> dict[str, str]:

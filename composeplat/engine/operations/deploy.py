@@ -5,7 +5,6 @@ Owns the order: check, prepare, run Pulumi, wait, delete leftovers. Functions of
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 
 from composeplat.cluster.api import Api
@@ -30,7 +29,7 @@ from composeplat.engine.dev_workloads import (
 from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.image_updates import update_images
-from composeplat.engine.no_change_check import NoChangeCheck
+from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.operations.preview import preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_cluster, object_keys, volumes_to_replace
@@ -48,18 +47,9 @@ from composeplat.progress import Phase
 
 
 def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
-    started = time.monotonic()
     plan.select_services(options.services)
     check_providers(stack, plan, options.services)
-    with stack.interrupts:
-        no_change = NoChangeCheck.begin(stack, plan, options)
-        outcome = no_change.find_unchanged("deploy")
-        if outcome is None:
-            pulumi_runs.prepare(stack, plan)
-            with stack.lock("deploy"), Api(stack.target.access) as api:
-                outcome = _deploy(stack, api, plan, options, no_change)
-    outcome.seconds = time.monotonic() - started
-    return outcome
+    return run_if_needed(stack, plan, options, "deploy", _deploy)
 
 
 def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
 from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
-from composeplat.engine.no_change_check import NoChangeCheck
+from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import (
     LiveState,
@@ -29,17 +28,8 @@ from composeplat.plan.desired import Plan
 
 
 def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
-    started = time.monotonic()
     plan.select_services(options.services)
-    with stack.interrupts:
-        no_change = NoChangeCheck.begin(stack, plan, options)
-        outcome = no_change.find_unchanged("preview")
-        if outcome is None:
-            pulumi_runs.prepare(stack, plan)
-            with stack.lock("preview"), Api(stack.target.access) as api:
-                outcome = _preview(stack, api, plan, options, no_change)
-    outcome.seconds = time.monotonic() - started
-    return outcome
+    return run_if_needed(stack, plan, options, "preview", _preview)
 
 
 def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:
