@@ -131,7 +131,8 @@ class Machine:
 
     def _ask_for_prompt(self) -> bool:
         assert self._line is not None
-        self._line.sendall(f"stty -echo; PS1=; PS2=; printf '\\n%s%s 0\\n' {_MARK[:5]} {_MARK[5:]}\n".encode())
+        quiet = "stty -echo; PS1=; PS2=; bind 'set enable-bracketed-paste off'"
+        self._line.sendall(f"{quiet}; printf '\\n%s%s 0\\n' {_MARK[:5]} {_MARK[5:]}\n".encode())
         if self._read_until(re.compile(rb"\n" + _MARK.encode() + rb" 0"), _PROMPT_INTERVAL_S) is None:
             return False
         self._read_until(re.compile(rb"(?!)"), 1.0)
