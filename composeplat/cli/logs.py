@@ -91,7 +91,8 @@ def _follow(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     follower = Follower(
         access=view.planned.target.access,
         namespace=view.namespace,
-        pods=lambda api: _pods(api, view),
+        path=kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment),
+        select=lambda pods: _shown(pods, view),
         asked=asked,
         note=progress.note,
     )
@@ -115,10 +116,6 @@ def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
             yield from left_out_lines(view.planned.loaded, row.service, row.cause)
         elif service not in with_pods and (is_part or not with_pods):
             yield f"{row.service} has no pods: it is {row.state}"
-
-
-def _pods(api: Api, view: EnvironmentView) -> list[Object]:
-    return _shown(api.items(kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment)), view)
 
 
 def _shown(pods: Iterable[Object], view: EnvironmentView) -> list[Object]:

@@ -22,14 +22,19 @@ from composeplat.cli.operations import document
 from composeplat.cli.schedules import schedule_fields, schedule_line
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.endpoints import Address
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.probes import read_last_lines
+from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import StatusRow, age, short_image, status_rows
-from composeplat.cluster.watching import read_last_lines
 from composeplat.diagnostics import Exit, printable
 
 app = App()
 
-_POLL_INTERVAL_S = 1.0
+#: Ages are shown in seconds.
+_REDRAW_INTERVAL_S = 1.0
+#: Addresses are not watched.
+_ADDRESSES_KEPT_S = 30.0
 #: Of a failing container, this many last lines are shown; 'platform logs' shows all.
 _MAX_LOG_LINES = 5
 _COLORS = {
@@ -57,11 +62,14 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
         clear = _CLEAR if watch and sys.stdout.isatty() else ""
         is_read = write_output(clear + shown)
         # Until Ctrl-C, or until nobody reads: there is nothing to wait for.
-        while watch and is_read:
-            time.sleep(_POLL_INTERVAL_S)
-            rows = reader.read_again(rows)
-            before, shown = shown, _screen(view, rows, reader.urls)
-            is_read = shown == before or write_output(clear + shown)
+        try:
+            while watch and is_read:
+                time.sleep(_REDRAW_INTERVAL_S)
+                rows = reader.read_again(rows)
+                before, shown = shown, _screen(view, rows, reader.urls)
+                is_read = shown == before or write_output(clear + shown)
+        finally:
+            reader.stop()
     if all(row.state == "absent" for row in rows):
         view.report_absent()
     return Exit.DONE
@@ -82,23 +90,41 @@ class StatusReader:
         self._reasons = Reasons(api, view.namespace)
         self.urls: tuple[str, ...] = ()
         """All addresses, in the order of a deploy."""
+        self._addresses: list[Address] = []
+        self._addresses_read = 0.0
+        self._snapshot: Snapshot | None = None
+        """The snapshot that was read when the addresses were."""
+        self._problem = ""
 
     def read(self) -> list[StatusRow]:
-        snapshot = self._watcher.take_snapshot(self._api)
-        addresses = self._view.addresses(self._api)
-        self.urls = tuple(dict.fromkeys(address.url for address in addresses))
-        rows = status_rows(self._view.queries(snapshot.workloads, addresses), snapshot, datetime.now(UTC))
-        return [_with_reason(row, self._view, self._reasons) for row in rows]
+        """Read once."""
+        return self._rows(self._watcher.take_snapshot(self._api))
 
     def read_again(self, before: list[StatusRow]) -> list[StatusRow]:
-        """Read; while the cluster does not answer, return the rows before."""
+        """Return the rows by the latest events; while the cluster does not answer, the rows before."""
+        snapshot, problem = self._watcher.latest, self._watcher.unreachable
+        if problem and problem != self._problem:
+            progress.note(f"{problem}; trying again")
+        self._problem = problem
+        if problem or snapshot is None:
+            return before
         try:
-            return self.read()
+            return self._rows(snapshot)
         except ApiError as error:
             if error.status:
                 raise
-            progress.note(f"{error}; trying again")
             return before
+
+    def stop(self) -> None:
+        self._watcher.stop()
+
+    def _rows(self, snapshot: Snapshot) -> list[StatusRow]:
+        if snapshot is not self._snapshot or time.monotonic() - self._addresses_read > _ADDRESSES_KEPT_S:
+            self._addresses = self._view.addresses(self._api)
+            self._snapshot, self._addresses_read = snapshot, time.monotonic()
+        self.urls = tuple(dict.fromkeys(address.url for address in self._addresses))
+        rows = status_rows(self._view.queries(snapshot.workloads, self._addresses), snapshot, datetime.now(UTC))
+        return [_with_reason(row, self._view, self._reasons) for row in rows]
 
 
 @dataclass(slots=True)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import socket
 import ssl
 import time
-from collections.abc import Generator, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
@@ -145,6 +146,13 @@ class Api:
     def items(self, path: str) -> list[dict[str, Any]]:
         return self._items(self.get(path))
 
+    def list_with_version(self, path: str) -> tuple[list[dict[str, Any]], str]:
+        """List objects, and return the resource version that a watch continues from; empty without one."""
+        answer = self.get(path)
+        metadata = answer.get("metadata")
+        version = metadata.get("resourceVersion", "") if isinstance(metadata, dict) else ""
+        return self._items(answer), str(version)
+
     def object_metadata(self, path: str) -> list[dict[str, Any]]:
         """List objects with their metadata only."""
         accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -182,14 +190,26 @@ class Api:
         for line in self._stream(path, "*/*", timeout=_TIMEOUT_S, is_endless=True):
             yield line.decode("utf-8", "replace").rstrip("\n")
 
-    def watch(self, path: str, version: str, *, seconds: int = 60) -> Iterator[dict[str, Any]]:
-        """Yield the events after a resource version, until the server ends the watch."""
-        query = f"?watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
-        for line in self._stream(path + query, "application/json", timeout=seconds + _TIMEOUT_S):
+    def watch(
+        self, path: str, version: str, *, seconds: int = 60, on_open: Callable[[socket.socket], None] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the events after a resource version, until the server ends the watch.
+
+        ``on_open`` gets the socket once the server has accepted the watch: to shut it down is the way to end it sooner.
+        """
+        query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
+        path += ("&" if "?" in path else "?") + query
+        for line in self._stream(path, "application/json", timeout=_TIMEOUT_S, is_endless=True, on_open=on_open):
             yield self._decoded(line)
 
     def _stream(
-        self, path: str, accept: str, *, timeout: float, is_endless: bool = False
+        self,
+        path: str,
+        accept: str,
+        *,
+        timeout: float,
+        is_endless: bool = False,
+        on_open: Callable[[socket.socket], None] | None = None,
     ) -> Generator[bytes, None, None]:
         """Yield the lines of a response, over a connection of its own."""
         for may_renew in (True, False):
@@ -207,6 +227,8 @@ class Api:
                     raise _refusal(answer.status, answer.read(), self.access)
                 if is_endless:
                     keep_alive(sock)
+                if on_open is not None:
+                    on_open(sock)
                 yield from iter(answer.readline, b"")
             except (OSError, http.client.HTTPException) as error:
                 raise self._unreachable(error) from error

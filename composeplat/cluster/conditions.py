@@ -29,6 +29,7 @@ from composeplat.cluster.snapshot import (
     container_statuses,
     event_count,
     has_ended,
+    init_container_statuses,
     is_ready,
     is_running,
     owner_uid,
@@ -243,9 +244,8 @@ def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
             continue
         for container in container_statuses(pod):
             reason = container.get("state", {}).get("waiting", {}).get("reason", "")
-            if reason == "ContainerCreating":
-                pulling = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Pulling"]
-                return "pulling its image" if pulling else "creating its container"
+            if reason in _CREATING:
+                return _creation_step(pod, snapshot) or _CREATING[reason]
             if reason:
                 return _REASONS.get(reason, str(reason))
         unhealthy = probe_failures(pod, snapshot)
@@ -263,10 +263,22 @@ def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
     return ""
 
 
+def _creation_step(pod: Object, snapshot: Snapshot) -> str:
+    """Return what the creation of a pod waits for at present; empty if that is not known."""
+    events = snapshot.events_of(pod["metadata"]["uid"])
+    pulling, pulled = (
+        event_count([event for event in events if event.get("reason") == reason]) for reason in ("Pulling", "Pulled")
+    )
+    if pulling > pulled:
+        return "pulling its image"
+    running = [status["name"] for status in init_container_statuses(pod) if "running" in status.get("state", {})]
+    return f"init container '{running[0]}' runs" if running else ""
+
+
 _MAX_REFUSAL_CHARS = 160
 _REASONS = {
     "ErrImagePull": "its image could not be pulled yet",
     "ImagePullBackOff": "its image could not be pulled yet",
     "CrashLoopBackOff": "it crashed, and is being restarted",
-    "PodInitializing": "creating its pod",
 }
+_CREATING = {"ContainerCreating": "creating its container", "PodInitializing": "creating its pod"}

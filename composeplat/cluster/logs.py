@@ -19,10 +19,10 @@ from urllib.parse import urlencode
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, run_service_of, service_of_container
 from composeplat.system.threads import start_thread
 
-_POLL_INTERVAL_S = 0.5
 _RETRY_AFTER_S = 0.5
 #: A container's two streams are timestamped apart, so that a line may be older than the line before it.
 _MAX_DISORDER_S = 1
@@ -218,23 +218,30 @@ def _instance(status: Object) -> _Instance:
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
-    """Follows all pods that :attr:`pods` lists, later ones too; :meth:`lines` yields their lines."""
+    """Follows the pods of a list, later ones too; :meth:`lines` yields their lines."""
 
     access: Access
     namespace: str
-    pods: Callable[[Api], list[Object]]
+    path: str
+    """The path of the list, with its query."""
+    select: Callable[[Iterable[Object]], list[Object]] = field(default=list)
+    """Returns those of the listed pods that are followed, each with the containers that are."""
     asked: LogQuery
     note: Callable[[str], None] = field(default=lambda _: None)
     _queue: queue.Queue[LogLine | BaseException] = field(default_factory=lambda: queue.Queue(_MAX_BUFFERED_LINES))
     _ended: threading.Event = field(default_factory=threading.Event)
     _instances: dict[Key, _Instance] = field(default_factory=dict)
     _followed: set[Key] = field(default_factory=set)
+    _live: LiveList = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._live = LiveList(self.access, self.path)
 
     def lines(self) -> Iterator[LogLine]:
         """Yield the existing lines, sorted by time, then new lines as they come, without end."""
         cursors: dict[Key, Cursor] = {}
         with Api(self.access) as api:
-            pods = self.pods(api)
+            pods = self.select(self._live.read(api))
             for _, line in sorted(
                 _all_lines(api, self.namespace, pods, self.asked, cursors), key=lambda entry: entry[0]
             ):
@@ -248,6 +255,7 @@ class Follower:
 
     def stop(self) -> None:
         self._ended.set()
+        self._live.stop()
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         start_thread(name, work, self._queue.put)
@@ -264,9 +272,9 @@ class Follower:
                 }
                 for pod in pods:
                     self._begin(pod, cursors)
-                self._ended.wait(_POLL_INTERVAL_S)
+                self._live.wait()
                 try:
-                    pods = self.pods(api)
+                    pods = self.select(self._live.read(api))
                     silent = False
                 except ApiError as error:
                     if error.status not in _TRANSIENT:

@@ -1,6 +1,6 @@
-"""Poll an environment and keep the latest snapshot; monitor whether the cluster answers; probe logs and ports.
+"""Keep the latest snapshot of an environment, by lists and watches.
 
-Owns the one watcher that every wait shares: however many services wait, each object is listed once a round.
+Owns the one watcher that every wait shares: however many services wait, each kind is watched once.
 Must not judge a snapshot: :mod:`composeplat.cluster.conditions` does.
 """
 
@@ -9,13 +9,16 @@ from __future__ import annotations
 import http.client
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Self
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Snapshot, is_ready_or_completed, scheduling_failure
+from composeplat.cluster.watch_stream import WatchStream
 from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import start_thread
 
@@ -23,19 +26,21 @@ WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1",
 #: Few environments have these, and not everyone may list them.
 FURTHER_WORKLOADS = (("apps/v1", "DaemonSet"), ("batch/v1", "CronJob"))
 FURTHER_KINDS = tuple(kind for _, kind in FURTHER_WORKLOADS)
+_OF_WORKLOADS = (("apps/v1", "ReplicaSet"), ("v1", "Pod"))
+_KINDS_OF_WORKLOADS = tuple(kind for _, kind in _OF_WORKLOADS)
+#: They explain why something is not ready; those of the whole namespace, since they have no label.
+_EXPLAINING = ("PersistentVolumeClaim", "Event")
+#: For kinds that can't be watched. A slow cluster is polled less often.
 _MIN_POLL_INTERVAL_S = 0.4
-#: A slow cluster is polled less often.
 _MAX_POLL_INTERVAL_S = 3.0
+#: Between rounds that are asked for.
+_MIN_ROUND_INTERVAL_S = 0.1
 #: A stopped watcher may be waiting for a response that never comes.
 _STOP_TIMEOUT_S = 0.3
-_MAX_LOG_LINES = 20
-#: Ages are kept for a few rounds, as their readers run at their own pace.
-_ROUNDS_PER_CLEANUP = 4
+#: Ages are kept for some time, as their readers run at their own pace.
+_AGE_KEPT_S = 3.0
 #: The API of Karpenter, and the status of cluster-autoscaler.
 _AUTOSCALERS = ("/apis/karpenter.sh", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
-_PING_INTERVAL_S = 2.0
-_WARN_AFTER_S = 5.0
-_MAX_SILENCE_S = 60.0
 
 
 def environment_selector(environment: str) -> str:
@@ -43,176 +48,219 @@ def environment_selector(environment: str) -> str:
     return f"?labelSelector={quote(f'{ENVIRONMENT_LABEL}={environment}')}"
 
 
+@dataclass(slots=True)
+class Ages:
+    """For how long conditions have been seen; one that nobody asks for has ended."""
+
+    _first_seen: dict[str, float] = field(default_factory=dict)
+    _requested: dict[str, float] = field(default_factory=dict)
+
+    def age(self, condition: str) -> float:
+        now = time.monotonic()
+        if now - self._requested.get(condition, now) > _AGE_KEPT_S:
+            del self._first_seen[condition]
+        self._requested[condition] = now
+        return now - self._first_seen.setdefault(condition, now)
+
+
 class Watcher:
-    """Takes snapshots of an environment, from the first use of :attr:`latest` until :meth:`stop`."""
+    """Keeps a snapshot of an environment current, from the first use of :attr:`latest` until :meth:`stop`.
+
+    A round lists every kind. From the first round on, a watch of each kind brings what changes; further rounds are
+    those that somebody asks for, and those for kinds that can't be watched.
+    """
 
     def __init__(self, access: Access, namespace: str, environment: str, kinds: Collection[str] = ()) -> None:
         """Make a watcher; ``kinds`` are those of the workloads, as some are listed only if there are any."""
         self.access = access
         self.namespace = namespace
-        self._kinds = (*WORKLOADS, *(found for found in FURTHER_WORKLOADS if found[1] in kinds))
-        self._selector = environment_selector(environment)
-        self._first_seen: dict[str, float] = {}
-        self._requested: set[str] = set()
+        further = tuple(found for found in FURTHER_WORKLOADS if found[1] in kinds)
+        selector = environment_selector(environment)
+        listed = (*WORKLOADS, *further, *_OF_WORKLOADS)
+        self._paths = {kind: kind_path(version, kind, namespace) + selector for version, kind in listed}
+        self._explaining_paths = {kind: kind_path("v1", kind, namespace) for kind in _EXPLAINING}
+        self._caches: dict[str, ObjectCache] = {}
+        self._streams: dict[str, WatchStream] = {}
+        self._ages = Ages()
         self._ended = threading.Event()
+        self._woken = threading.Event()
+        """Set when a round may be due."""
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._latest: Snapshot | None = None
+        self._latest_changes = 0
         self._failure: Exception | None = None
-        self._rounds = 0
+        self._begun = self._rounds = self._wanted = 0
         self._autoscaler: bool | None = None
         self._knows_autoscaler = False
         self.unreachable = ""
-        """Why the last snapshot failed; empty if it did not."""
+        """Why the last round failed; empty if it did not."""
         self.unreachable_since = 0.0
 
     @property
     def latest(self) -> Snapshot | None:
         """The latest snapshot; None before the first. The first use starts the watcher."""
-        with self._lock:
-            if self._thread is None and not self._ended.is_set():
-                self._thread = start_thread("watcher", self._run, self._fail)
+        self._start()
         if self._failure is not None:
             raise self._failure
+        self._update()
         return self._latest
-
-    def _fail(self, error: Exception) -> None:
-        self._failure = error
 
     @property
     def rounds(self) -> int:
-        """The number of snapshots so far: a change shows in a later one only."""
+        """The number of the last round that is complete; read before :attr:`latest`, which then shows it."""
         return self._rounds
+
+    def request_round(self) -> int:
+        """Ask for a round that begins from now on, and return its number: it shows every change until now."""
+        with self._lock:
+            number = self._begun + 1
+            self._wanted = max(self._wanted, number)
+        self._woken.set()
+        return number
 
     def stop(self) -> None:
         self._ended.set()
+        self._woken.set()
         if self._thread is not None:
             self._thread.join(timeout=_STOP_TIMEOUT_S)
+        for stream in list(self._streams.values()):
+            stream.stop()
+
+    def take_snapshot(self, api: Api) -> Snapshot:
+        """Take one snapshot, without a watch."""
+        return self._make_snapshot(self._list_all(api))
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._ended.is_set():
+                self._thread = start_thread("watcher", self._run, self._fail)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
 
     def _run(self) -> None:
         with Api(self.access) as api:
             while not self._ended.is_set():
                 began = time.monotonic()
-                try:
-                    self._latest = self.take_snapshot(api)
-                    self._rounds += 1
-                    self.unreachable = ""
-                except ApiError as error:
-                    if not self.unreachable:
-                        self.unreachable_since = began
-                    self.unreachable = str(error)
-                self._ended.wait(min(max(_MIN_POLL_INTERVAL_S, 2 * (time.monotonic() - began)), _MAX_POLL_INTERVAL_S))
+                self._run_round(api, began)
+                took = time.monotonic() - began
+                self._ended.wait(min(max(_MIN_ROUND_INTERVAL_S, 2 * took), _MAX_POLL_INTERVAL_S))
+                while not self._ended.is_set() and not self._is_round_due(began):
+                    self._woken.wait(_MIN_POLL_INTERVAL_S if self._needs_attention else None)
+                    self._woken.clear()
 
-    def take_snapshot(self, api: Api) -> Snapshot:
-        workloads: dict[tuple[str, str], Any] = {}
-        for version, kind in self._kinds:
-            for item in self._items(api, version, kind):
-                workloads[kind, item["metadata"]["name"]] = item
-        replica_sets = self._items(api, "apps/v1", "ReplicaSet")
-        pods = self._items(api, "v1", "Pod")
-        troubled = not workloads or not all(map(is_ready_or_completed, pods)) or _lacks_pods(workloads)
-        snapshot = Snapshot(workloads=workloads, replica_sets=replica_sets, pods=pods, age=self._age)
-        if troubled:
-            snapshot.claims = api.items(kind_path("v1", "PersistentVolumeClaim", self.namespace))
-            snapshot.events = api.items(kind_path("v1", "Event", self.namespace))
-        if any(scheduling_failure(pod) is not None for pod in pods):
-            snapshot.has_autoscaler = self._has_autoscaler(api)
-        self._drop_ages()
-        return snapshot
+    def _run_round(self, api: Api, began: float) -> None:
+        with self._lock:
+            self._begun += 1
+            number = self._begun
+        try:
+            caches = self._list_all(api)
+        except ApiError as error:
+            if not self.unreachable:
+                self.unreachable_since = began
+            self.unreachable = str(error)
+            return
+        with self._lock:
+            self._latest_changes = _count_changes(caches)
+            self._caches, self._latest = caches, self._make_snapshot(caches)
+            self._rounds, self.unreachable = number, ""
+        self._watch(caches)
 
-    def _items(self, api: Api, version: str, kind: str) -> list[dict[str, Any]]:
-        return api.items(kind_path(version, kind, self.namespace) + self._selector)
-
-    def _has_autoscaler(self, api: Api) -> bool | None:
-        """Return whether the cluster has an autoscaler; it is looked up once."""
-        if not self._knows_autoscaler:
-            self._autoscaler = find_autoscaler(api)
-            self._knows_autoscaler = True
-        return self._autoscaler
-
-    def _age(self, condition: str) -> float:
-        self._requested.add(condition)
-        return time.monotonic() - self._first_seen.setdefault(condition, time.monotonic())
-
-    def _drop_ages(self) -> None:
-        """Drop the ages that nobody requested lately: their conditions have ended."""
-        if self._rounds % _ROUNDS_PER_CLEANUP == _ROUNDS_PER_CLEANUP - 1:
-            self._first_seen = {key: at for key, at in self._first_seen.items() if key in self._requested}
-            self._requested = set()
-
-
-class HealthMonitor:
-    """Monitors whether a cluster answers, beside work that would wait for its answer without end.
-
-    Use it in a ``with`` block, and call :meth:`check` now and then.
-    """
-
-    def __init__(self, access: Access, namespace: str, note: Callable[[str], None]) -> None:
-        self.access = access
-        # Reading an object needs the server's storage too; it need not exist.
-        self._path = f"/api/v1/namespaces/{namespace}"
-        self._note = note
-        self._asked: float | None = None
-        """When the first ping was sent that has no answer yet."""
-        self._has_warned = False
-        self._failure: Exception | None = None
-        self._ended = threading.Event()
-
-    def __enter__(self) -> Self:
-        self._ended.clear()
-        self._asked, self._has_warned = None, False
-        start_thread("health-monitor", self._run, self._fail)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-
-    def _fail(self, error: Exception) -> None:
-        self._failure = error
+    def _is_round_due(self, began: float) -> bool:
+        for kind, stream in self._streams.items():
+            if self._caches[kind].is_behind:
+                stream.give_up()
+        polls = bool(self.unreachable) or any(stream.is_broken for stream in self._streams.values())
+        return self._wanted > self._rounds or (polls and time.monotonic() - began >= _MIN_POLL_INTERVAL_S)
 
     @property
-    def silence(self) -> float:
-        """For how many seconds the cluster has not answered."""
-        asked = self._asked
-        return 0.0 if asked is None else time.monotonic() - asked
+    def _needs_attention(self) -> bool:
+        """Whether a round may become due by time alone."""
+        streams = self._streams.items()
+        return bool(self.unreachable) or any(s.is_broken or self._caches[kind].is_awaited for kind, s in streams)
 
-    def mark_silent(self) -> None:
-        """Count the cluster as silent until its next answer: another request got none."""
-        self._asked = self._asked or time.monotonic()
+    def _list_all(self, api: Api) -> dict[str, ObjectCache]:
+        """List every kind into its cache, and find out what only trouble needs; return all caches, old and new."""
+        caches = dict(self._caches)
+        for kind, path in self._paths.items():
+            self._list(api, caches, kind, path)
+        snapshot = self._make_snapshot(caches)
+        if is_troubled(snapshot):
+            for kind, path in self._explaining_paths.items():
+                self._list(api, caches, kind, path)
+        if self._lacks_autoscaler(snapshot):
+            self._autoscaler, self._knows_autoscaler = find_autoscaler(api), True
+        return caches
 
-    def check(self) -> None:
-        """Report a cluster that does not answer, and raise if it has been silent for too long."""
-        if self._failure is not None:
-            raise self._failure
-        silence = self.silence
-        if silence > _MAX_SILENCE_S:
-            raise ApiError(
-                0,
-                f"the API server at {self.access.address} has not answered for {_MAX_SILENCE_S:.0f} s",
-                "repair the cluster, then run this again: finished work is recorded",
+    def _list(self, api: Api, caches: dict[str, ObjectCache], kind: str, path: str) -> None:
+        stream = self._streams.get(kind)
+        cache = caches.setdefault(kind, ObjectCache())
+        cache.replace(*api.list_with_version(path), is_watched=stream is not None and not stream.is_broken)
+
+    def _watch(self, caches: Mapping[str, ObjectCache]) -> None:
+        """Start to watch each kind that was listed and is not watched yet."""
+        paths = {**self._paths, **self._explaining_paths}
+        for kind in caches.keys() - self._streams.keys():
+            stream = WatchStream(
+                access=self.access,
+                path=paths[kind],
+                cache=caches[kind],
+                on_broken=self._woken.set,
+                on_failure=self._fail,
             )
-        if silence > _WARN_AFTER_S and not self._has_warned:
-            self._has_warned = True
-            most = f"{_MAX_SILENCE_S:.0f} s at most"
-            self._note(f"the API server at {self.access.address} does not answer; waiting for it, {most}")
-        elif self._has_warned and not silence:
-            self._has_warned = False
-            self._note("the API server answers again")
+            self._streams[kind] = stream
+            if not self._ended.is_set():
+                stream.start()
 
-    def _run(self) -> None:
-        with Api(self.access) as api:
-            while not self._ended.wait(_PING_INTERVAL_S):
-                self.mark_silent()
-                if _answers(api, self._path):
-                    self._asked = None
+    def _update(self) -> None:
+        """Make a new snapshot if something has changed since the latest; what only a round can find is asked for."""
+        with self._lock:
+            changes = _count_changes(self._caches)
+            if not self._rounds or changes == self._latest_changes:
+                return
+            snapshot = self._make_snapshot(self._caches)
+            if self._lacks_events(self._caches, snapshot) or self._lacks_autoscaler(snapshot):
+                self._wanted = max(self._wanted, self._begun + 1)
+                self._woken.set()
+            else:
+                self._latest, self._latest_changes = snapshot, changes
+
+    def _make_snapshot(self, caches: Mapping[str, ObjectCache]) -> Snapshot:
+        kinds = [kind for kind in self._paths if kind not in _KINDS_OF_WORKLOADS]
+        workloads = {(kind, item["metadata"]["name"]): item for kind in kinds for item in caches[kind].objects}
+        snapshot = Snapshot(
+            workloads=workloads,
+            replica_sets=caches["ReplicaSet"].objects,
+            pods=caches["Pod"].objects,
+            age=self._ages.age,
+        )
+        if is_troubled(snapshot) and "Event" in caches:
+            snapshot.claims, snapshot.events = caches["PersistentVolumeClaim"].objects, caches["Event"].objects
+        if _has_unscheduled(snapshot):
+            snapshot.has_autoscaler = self._autoscaler
+        return snapshot
+
+    def _lacks_events(self, caches: Mapping[str, ObjectCache], snapshot: Snapshot) -> bool:
+        return "Event" not in caches and is_troubled(snapshot)
+
+    def _lacks_autoscaler(self, snapshot: Snapshot) -> bool:
+        return not self._knows_autoscaler and _has_unscheduled(snapshot)
 
 
-def _answers(api: Api, path: str) -> bool:
-    try:
-        api.get(path)
-    except ApiError as error:
-        return 0 < error.status < http.client.INTERNAL_SERVER_ERROR
-    return True
+def is_troubled(snapshot: Snapshot) -> bool:
+    """Return whether something may have to be explained: nothing is there yet, or a pod is missing or not ready."""
+    return (
+        not snapshot.workloads or not all(map(is_ready_or_completed, snapshot.pods)) or _lacks_pods(snapshot.workloads)
+    )
+
+
+def _has_unscheduled(snapshot: Snapshot) -> bool:
+    return any(scheduling_failure(pod) is not None for pod in snapshot.pods)
+
+
+def _count_changes(caches: Mapping[str, ObjectCache]) -> int:
+    return sum(cache.changes for cache in caches.values())
 
 
 def find_autoscaler(api: Api) -> bool | None:
@@ -237,34 +285,3 @@ def _lacks_pod(kind: str, workload: Any) -> bool:
     if kind == "DaemonSet":
         return bool(status.get("desiredNumberScheduled", 0) > status.get("numberReady", 0))
     return bool(workload["spec"].get("replicas", 1) > status.get("readyReplicas", 0))
-
-
-def read_last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:
-    """Read the last lines of a container's log; empty without a log."""
-    path = f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?container={container}&tailLines={_MAX_LOG_LINES}"
-    for query in ([f"{path}&previous=true"] if previous else []) + [path]:
-        try:
-            lines = api.text(query).splitlines()
-        except ApiError:
-            continue
-        # The kubelet's message for a container that it has removed comes in place of the log.
-        if lines and not lines[0].startswith("unable to retrieve container logs"):
-            return lines
-    return []
-
-
-def probe_port(api: Api, namespace: str, pod: str, port: int) -> bool | None:
-    """Return whether something listens on a pod's port; None if that can't be found out.
-
-    The API server proxies an HTTP request to it: any response, even of another protocol, means that something listens.
-    """
-    try:
-        api.text(f"{kind_path('v1', 'Pod', namespace)}/{pod}:{port}/proxy/")
-    except ApiError as error:
-        text = str(error).lower()
-        if error.status in (http.client.FORBIDDEN, http.client.UNAUTHORIZED) and "pods/proxy" in text:
-            return None
-        if error.status == 0 or "connection refused" in text:
-            return False
-        return not any(word in text for word in ("no route to host", "i/o timeout", "timed out", "no such host"))
-    return True

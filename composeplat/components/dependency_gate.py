@@ -22,8 +22,9 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.dependencies import DependencyState, dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import Snapshot
-from composeplat.cluster.watching import Watcher, probe_port
+from composeplat.cluster.watching import Watcher
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline, poll_async
 
@@ -73,11 +74,11 @@ class DependencyGate:
         return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
 
     async def _wait_until_met(self, edge: Edge) -> None:
-        first_round, state = self.watcher.rounds, DependencyState()
+        shown_by, state = self.watcher.request_round(), DependencyState()
 
         async def is_met() -> bool:
             nonlocal state
-            snapshot = self._snapshot_since(first_round)
+            snapshot = self._snapshot_of(shown_by)
             if snapshot is not None:
                 state = await self._state(edge, snapshot)
                 if state.cause is not None:
@@ -94,11 +95,11 @@ class DependencyGate:
             seconds = self.deadline.seconds_for(edge.dependency)
             raise self._refuse(edge, f"which is not {edge.condition.adjective} after {seconds:.0f} s ({state.message})")
 
-    def _snapshot_since(self, first_round: int) -> Snapshot | None:
-        """Return the latest snapshot; None if it may show the cluster as it was before the wait began."""
+    def _snapshot_of(self, shown_by: int) -> Snapshot | None:
+        """Return the latest snapshot; None before the round that shows the cluster as it was when the wait began."""
         # Asked for in any case: the watcher starts with the first request.
-        latest = self.watcher.latest
-        return latest if self.watcher.rounds > first_round + 1 else None
+        rounds, latest = self.watcher.rounds, self.watcher.latest
+        return latest if rounds >= shown_by else None
 
     async def _state(self, edge: Edge, snapshot: Snapshot) -> DependencyState:
         dependency = self._services[edge.dependency]
@@ -129,10 +130,10 @@ class DependencyGate:
 
     async def _wait_until_gone(self, service: ServicePlan) -> None:
         """Wait until the old workload is gone: an object that is being deleted accepts no changes."""
-        first_round = self.watcher.rounds
+        shown_by = self.watcher.request_round()
 
         async def is_gone() -> bool:
-            snapshot = self._snapshot_since(first_round)
+            snapshot = self._snapshot_of(shown_by)
             if snapshot is not None:
                 workload = snapshot.workloads.get(service.workload)
                 if workload is None or "deletionTimestamp" not in workload["metadata"]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.watching import read_last_lines
+from composeplat.cluster.probes import read_last_lines
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.load.build_inputs import secrets_of_files
 from composeplat.diagnostics import printable

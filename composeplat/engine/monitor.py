@@ -24,7 +24,7 @@ _JOB_STABLE_S = 10.0
 #: A service without a health check counts as ready while it runs. A crashing one runs for a moment too, and its node
 #: reports once a second, so all have to stay ready for this time.
 _STABLE_S = 1.5
-_BEFORE_ALL_SNAPSHOTS = -2
+_BEFORE_ALL_ROUNDS = 0
 
 
 ProgressHandler = Callable[[ServiceProgress], None]
@@ -39,7 +39,7 @@ class Monitor:
     started: float = field(default_factory=time.monotonic)
     causes: dict[str, Cause] = field(default_factory=dict)
     applied: dict[str, int] = field(default_factory=dict)
-    """Service -> the number of the snapshot after which its workload was applied."""
+    """Service -> the number of the watcher's first round that shows its workload as applied."""
     _emitted: dict[str, tuple[Phase, str]] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     only_images: bool = False
@@ -70,8 +70,8 @@ class Monitor:
             service for service in self.plan.services if service.name in self.chosen and service.name not in self.causes
         ]
 
-    def handle(self, urn: str, events: Events, rounds: int) -> None:
-        """Note what Pulumi's events say about a resource."""
+    def handle(self, urn: str, events: Events, request_round: Callable[[], int]) -> None:
+        """Note what Pulumi's events say about a resource; ``request_round`` returns the first round that shows it."""
         name = ResourceName.from_urn(urn)
         service = self._chosen_service(name.key) if name is not None else None
         if name is None or service is None or urn in events.failed:
@@ -85,19 +85,19 @@ class Monitor:
             if change is not None and not is_unchanged:
                 self.emit(service, Phase.BUILDING if kind is ResourceKind.IMAGE else Phase.APPLYING)
         elif kind is ResourceKind.WORKLOAD:
-            # Any snapshot shows the state of an unchanged workload.
-            self._note_applied(service, None if is_unchanged else rounds)
+            # Any round shows the state of an unchanged workload.
+            self._note_applied(service, None if is_unchanged else request_round())
         elif kind is ResourceKind.IMAGE and change is not None and not is_unchanged and urn not in self._built:
             # Pulumi reports a replacement once more when the image before it is gone.
             self._built.add(urn)
             self.emit(service, Phase.BUILT)
 
-    def _note_applied(self, service: str, rounds: int | None) -> None:
+    def _note_applied(self, service: str, shown_by: int | None) -> None:
         """Note for all services of a pod that it was applied; None is an unchanged one."""
         for name in sorted(self.plan.with_pods_of((service,)) & self.chosen):
-            self.applied[name] = _BEFORE_ALL_SNAPSHOTS if rounds is None else rounds
+            self.applied[name] = _BEFORE_ALL_ROUNDS if shown_by is None else shown_by
             self.emit(
-                name, *((Phase.UNCHANGED, "") if rounds is None else (Phase.WAITING, "applied, waiting to be ready"))
+                name, *((Phase.UNCHANGED, "") if shown_by is None else (Phase.WAITING, "applied, waiting to be ready"))
             )
 
     def emit_unchanged(self, statuses: Mapping[str, ServiceStatus]) -> None:
@@ -115,11 +115,11 @@ class Monitor:
         return name if name in self.chosen else None
 
     def judge_services(self, snapshot: Snapshot | None, rounds: int) -> None:
-        """Judge every service whose workload was applied before this snapshot."""
+        """Judge every service whose workload is shown as applied by the last round."""
         if snapshot is None:
             return
         for service in self._unfailed_services():
-            if self.applied.get(service.name, rounds) + 1 >= rounds:
+            if self.applied.get(service.name, rounds + 1) > rounds:
                 continue
             status = service_status(*service.workload, service.cluster_name, snapshot)
             if status.state is WorkloadState.FAILED and status.cause is not None and not status.is_done:
@@ -137,7 +137,7 @@ class Monitor:
 
     def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Return whether the deployment is over: all services are ready or have failed, and Jobs have started."""
-        if snapshot is None or any(self.applied.get(name, 0) + 1 >= rounds for name in self.chosen):
+        if snapshot is None or any(self.applied.get(name, rounds + 1) > rounds for name in self.chosen):
             return False
         running = False
         going = self._unfailed_services()
@@ -158,7 +158,7 @@ class Monitor:
         return (
             service.workload_kind not in ("Job", "CronJob")
             and not service.has_health_check
-            and self.applied.get(service.name) != _BEFORE_ALL_SNAPSHOTS
+            and self.applied.get(service.name) != _BEFORE_ALL_ROUNDS
         )
 
     def unready(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:

@@ -15,8 +15,9 @@ from functools import partial
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, service_status
+from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import Object, Snapshot, owner_uid
-from composeplat.cluster.watching import FURTHER_KINDS, WORKLOADS, environment_selector, probe_port
+from composeplat.cluster.watching import FURTHER_KINDS, WORKLOADS, environment_selector
 from composeplat.engine.preflight import KINDS, Key, api_path
 from composeplat.plan.desired import ServicePlan
 from composeplat.system.threads import start_thread

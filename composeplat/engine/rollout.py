@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from composeplat.cluster.api import Api
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import Snapshot
-from composeplat.cluster.watching import Watcher, probe_port
+from composeplat.cluster.watching import Watcher
 from composeplat.codes.causes import CauseCode
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.events import Events
@@ -44,13 +45,14 @@ class Rollout:
 
     def handle(self, urn: str, events: Events) -> None:
         """Handle an event about a resource; the deadline starts again after each image build."""
-        self.monitor.handle(urn, events, self.watcher.rounds)
+        self.monitor.handle(urn, events, self.watcher.request_round)
         change = events.changes.get(urn) if urn in events.done else None
         if change is not None and change.kind == "Image":
             self.deadline.restart()
 
     def tick(self) -> None:
-        self.monitor.judge_services(self.watcher.latest, self.watcher.rounds)
+        rounds, snapshot = self.watcher.rounds, self.watcher.latest
+        self.monitor.judge_services(snapshot, rounds)
         self.retries.report(self.monitor.retries)
 
     def wait(self) -> None:
@@ -58,10 +60,12 @@ class Rollout:
 
         Each service has a deadline of its own, and one that is late fails while the wait for the others lasts.
         """
-        for name in self.monitor.chosen:
-            self.monitor.applied.setdefault(name, self.watcher.rounds)
+        if self.monitor.chosen - self.monitor.applied.keys():
+            shown_by = self.watcher.request_round()
+            for name in self.monitor.chosen:
+                self.monitor.applied.setdefault(name, shown_by)
         while not self.stack.is_interrupted:
-            snapshot, rounds = self.watcher.latest, self.watcher.rounds
+            rounds, snapshot = self.watcher.rounds, self.watcher.latest
             self.monitor.judge_services(snapshot, rounds)
             self.retries.report(self.monitor.retries)
             if self.monitor.is_over(snapshot, rounds) or self._fail_late_services():

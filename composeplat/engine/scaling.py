@@ -17,8 +17,9 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import TEMPLATE_GENERATION, Object, has_ended, service_of
-from composeplat.cluster.watching import FURTHER_KINDS, Watcher, environment_selector, probe_port
+from composeplat.cluster.watching import FURTHER_KINDS, Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
@@ -191,7 +192,7 @@ class WakeUp:
         Each service has a deadline of its own, and one that is late fails while the wait for the others lasts.
         """
         self._services = {service.name: service for service in self.plan.services}
-        self._begun = self.watcher.rounds
+        self._begun = self.watcher.request_round()
         while self.asleep:
             for name in [service for service in self._services if service in self.asleep]:
                 if not in_order or self._may_wake(name):
@@ -213,7 +214,7 @@ class WakeUp:
             self.start(key, replicas)
         else:
             scale_up(self.api, self.plan.namespace, key, replicas)
-        self.monitor.applied[name] = self.watcher.rounds
+        self.monitor.applied[name] = self.watcher.request_round()
         self.monitor.emit(name, Phase.WAITING, self.done)
 
     def _may_wake(self, name: str) -> bool:
@@ -229,9 +230,9 @@ class WakeUp:
             if cause is not None and edge.required:
                 self._hold(edge, f"which {self.held}")
             return cause is not None and not edge.required
-        snapshot, rounds = self.watcher.latest, self.watcher.rounds
+        rounds, snapshot = self.watcher.rounds, self.watcher.latest
         # An older snapshot shows the dependency before it was woken.
-        if snapshot is None or rounds <= self.monitor.applied.get(owner, self._begun) + 1:
+        if snapshot is None or rounds < self.monitor.applied.get(owner, self._begun):
             return False
         status = service_status(*dependency.workload, dependency.cluster_name, snapshot)
         if status.state is WorkloadState.ABSENT:

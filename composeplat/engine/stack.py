@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api
+from composeplat.cluster.health import HealthMonitor
 from composeplat.cluster.identity import address_identity
-from composeplat.cluster.watching import HealthMonitor
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import ProgressHandler

@@ -194,8 +194,9 @@ def watch(access: Access, path: str, changed: threading.Event) -> None:
         try:
             version = api.get(f"{path}?limit=1")["metadata"]["resourceVersion"]
             changed.set()
-            for _ in api.watch(path, version, seconds=300):
-                changed.set()
+            for event in api.watch(path, version, seconds=300):
+                if event.get("type") != "BOOKMARK":
+                    changed.set()
         except ApiError:
             time.sleep(_RETRY_INTERVAL_S)
 

@@ -9,10 +9,12 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -253,11 +255,13 @@ class Answer:
     silent: bool = False
     """The connection is closed instead of it."""
     retry_after: str = ""
+    events: Queue[Object | None] | None = None
+    """The events of a watch, sent as they come; None ends it."""
 
 
-def given(*items: Object) -> Answer:
+def given(*items: Object, version: str = "") -> Answer:
     """A list of objects, as the API gives it."""
-    return Answer(json.dumps({"kind": "List", "items": list(items)}).encode())
+    return Answer(json.dumps({"kind": "List", "metadata": {"resourceVersion": version}, "items": list(items)}).encode())
 
 
 def refusal(status: int, message: str) -> Answer:
@@ -293,6 +297,8 @@ class Server:
     date: str = ""
     """What it says the time is, where that is not the machine's."""
     asked: list[LogQuery] = field(default_factory=list)
+    watches: dict[str, Answer] = field(default_factory=dict)
+    """What it answers to a watch, by path; to others it answers as to a list, which is no event."""
     _server: ThreadingHTTPServer | None = None
     _thread: threading.Thread | None = None
 
@@ -329,6 +335,8 @@ class Server:
     def answer(self, path: str) -> Answer:
         if self.first:
             return self.first.pop(0)
+        if "watch=1" in path and urlsplit(path).path in self.watches:
+            return self.watches[urlsplit(path).path]
         return self.answers.get(path) or self.answers.get(urlsplit(path).path) or self.otherwise
 
 
@@ -359,7 +367,9 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             server.asked.append(LogQuery(self.command, self.path, dict(self.headers), body, client, who))
             is_let_in = server.admits(self.headers.get("Authorization", ""))
             answer = server.answer(self.path) if is_let_in else refusal(401, "Unauthorized")
-            if not answer.silent:
+            if answer.events is not None:
+                self._send_events(answer.events)
+            elif not answer.silent:
                 self.send_response(answer.status)
                 self.send_header("Content-Length", str(len(answer.body)))
                 if answer.retry_after:
@@ -367,6 +377,17 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 self.end_headers()
                 self.wfile.write(answer.body)
             self.close_connection = answer.silent or answer.hangs_up
+
+        def _send_events(self, events: Queue[Object | None]) -> None:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.flush()
+            while (event := events.get()) is not None:
+                line = json.dumps(event).encode() + b"\n"
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
 
         do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 -- the library's names
 
@@ -384,3 +405,11 @@ def _who(connection: object) -> str:
         return ""
     subject: Any = (connection.getpeercert() or {}).get("subject", ())
     return str(dict(item[0] for item in subject).get("commonName", ""))
+
+
+def until(what: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    limit = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < limit
+        time.sleep(0.005)

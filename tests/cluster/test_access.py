@@ -593,7 +593,7 @@ def test_watch(server: Server) -> None:
     with Api(server.access) as api:
         assert list(api.watch("/api/v1/pods", "17", seconds=5)) == [{"type": "ADDED"}, {"type": "DELETED"}]
 
-    assert server.paths == ["/api/v1/pods?watch=1&resourceVersion=17&timeoutSeconds=5"]
+    assert server.paths == ["/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=17&timeoutSeconds=5"]
 
 
 # how a server fails ---------------------------------------------------------------------------------------------------

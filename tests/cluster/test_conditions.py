@@ -220,6 +220,25 @@ def test_pulling_of_another_pod() -> None:
     assert web(made, event(other, "Pulling", kind="Normal")).message == "0/1 ready, creating its container"
 
 
+def test_init_container() -> None:
+    """A pod that prepares its containers waits for an image, or for an init container, which is named."""
+    made = pod(SET, state=waiting("PodInitializing"))
+    made["status"]["initContainerStatuses"] = [
+        {"name": "tools", "state": ended(0)},
+        {"name": "fill-data", "state": waiting("PodInitializing")},
+    ]
+    pulling, pulled = event(made, "Pulling", kind="Normal", count=2), event(made, "Pulled", kind="Normal", count=2)
+    messages = [web(made, *events).message for events in ((pulling,), (pulling, pulled))]
+    made["status"]["initContainerStatuses"][1]["state"] = running()
+    messages.append(web(made, pulling, pulled).message)
+
+    assert messages == [
+        "0/1 ready, pulling its image",
+        "0/1 ready, creating its pod",
+        "0/1 ready, init container 'fill-data' runs",
+    ]
+
+
 @pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda item: item["kind"])
 def test_scaled_to_zero(workload: Object) -> None:
     """A workload that is to have no pods is ready without one."""

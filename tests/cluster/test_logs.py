@@ -199,9 +199,7 @@ def test_since_within_a_second() -> None:
 def test_no_cluster_to_follow() -> None:
     """A cluster that was never there is an error, and not waited for."""
     with no_server() as access:
-        follower = Follower(
-            access=access, namespace=NAMESPACE, asked=LogQuery(), pods=lambda api: api.items(f"/{NAMESPACE}")
-        )
+        follower = Follower(access=access, namespace=NAMESPACE, asked=LogQuery(), path=f"/{NAMESPACE}")
         with pytest.raises(ApiError, match="can't be reached: connection refused"):
             next(follower.lines())
 

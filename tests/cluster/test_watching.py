@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from queue import Queue
 
 import pytest
 
-from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.snapshot import Object, Snapshot
-from composeplat.cluster.watching import HealthMonitor, Watcher, find_autoscaler, probe_port, read_last_lines
+from composeplat.cluster.api import Api
+from composeplat.cluster.object_cache import ObjectCache
+from composeplat.cluster.snapshot import Object
+from composeplat.cluster.watching import Watcher, find_autoscaler
 from tests.cluster.objects import (
     NAMESPACE,
     Answer,
@@ -30,6 +29,7 @@ from tests.cluster.objects import (
     replica_set,
     running,
     stateful_set,
+    until,
 )
 
 APPS, CORE = f"/apis/apps/v1/namespaces/{NAMESPACE}", f"/api/v1/namespaces/{NAMESPACE}"
@@ -52,25 +52,18 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def watcher(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watcher]:
-    """A watcher that takes little time between its views."""
+    """A watcher that takes little time between its rounds."""
     monkeypatch.setattr("composeplat.cluster.watching._MIN_POLL_INTERVAL_S", 0.01)
+    monkeypatch.setattr("composeplat.cluster.watching._MIN_ROUND_INTERVAL_S", 0.01)
     watcher = Watcher(server.access, NAMESPACE, "shop")
     yield watcher
     watcher.stop()
 
 
-def until(what: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    limit = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < limit
-        time.sleep(0.005)
-
-
 def wait_a_round(watcher: Watcher) -> None:
-    """Wait for a view that was begun after this moment."""
-    seen = watcher.rounds
-    until(lambda: watcher.rounds > seen + 1)
+    """Wait for a round that was begun after this moment."""
+    shown_by = watcher.request_round()
+    until(lambda: watcher.rounds >= shown_by)
 
 
 def with_ready(workload: Object, count: int) -> Object:
@@ -188,22 +181,22 @@ def test_rounds(server: Server, watcher: Watcher) -> None:
 
 
 def test_many_waits_share_a_reader(server: Server, watcher: Watcher) -> None:
-    """However often a view is wished for, one connection asks for it."""
+    """However often a view is wished for, one connection lists the objects."""
     for _ in range(20):
         watcher.latest  # noqa: B018 -- the wish is what is tested
     until(lambda: watcher.rounds > 1)
 
-    assert len({request.connection for request in server.asked}) == 1
+    assert len({request.connection for request in server.asked if "watch=1" not in request.path}) == 1
 
 
-def test_counts_that_end(watcher: Watcher) -> None:
-    """What nobody asked about for some rounds is not so any more: its count begins again."""
+def test_counts_that_end(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody asked about for some time is not so any more: its count begins again."""
+    monkeypatch.setattr("composeplat.cluster.watching._AGE_KEPT_S", 0.1)
     until(lambda: watcher.latest is not None)
     view = watcher.latest
     assert view is not None
     view.age("unscheduled/a")
-    seen = watcher.rounds
-    until(lambda: watcher.rounds > seen + 9)
+    time.sleep(0.2)
     asked = time.monotonic()
 
     assert view.age("unscheduled/a") <= time.monotonic() - asked
@@ -261,126 +254,213 @@ def test_after_an_outage(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> N
     """However long a view took, as over an outage, the next one is not much later."""
     monkeypatch.setattr("composeplat.cluster.watching._MAX_POLL_INTERVAL_S", 0.01)
     looked: list[float] = []
-    take = watcher.take_snapshot
+    replace_objects = ObjectCache.replace
 
-    def slow(api: Api) -> Snapshot:
+    def slow(cache: ObjectCache, items: list[Object], version: str, *, is_watched: bool) -> None:
         looked.append(time.monotonic())
         if len(looked) == 1:
             time.sleep(1)
-        return take(api)
+        replace_objects(cache, items, version, is_watched=is_watched)
 
-    monkeypatch.setattr(watcher, "take_snapshot", slow)
+    monkeypatch.setattr(ObjectCache, "replace", slow)
     assert watcher.latest is None
-    until(lambda: len(looked) > 1)
+    # Claims and events too, as there is nothing yet.
+    until(lambda: len(looked) > len(USUAL) + 2)
 
-    assert looked[1] - looked[0] < 2.9
+    assert looked[len(USUAL) + 2] - looked[0] < 2.9
 
 
-# the health monitor ---------------------------------------------------------------------------------------------------
+# watches --------------------------------------------------------------------------------------------------------------
+
+ALL = (DEPLOYMENTS, STATEFUL_SETS, JOBS, REPLICA_SETS, PODS)
+
+
+def change(kind: str, item: Object, version: int) -> Object:
+    return {"type": kind, "object": with_version(item, version)}
+
+
+def with_version(item: Object, version: int) -> Object:
+    return {**item, "metadata": {**item["metadata"], "resourceVersion": str(version)}}
+
+
+def workloads(watcher: Watcher) -> dict[str, str]:
+    """The versions of the workloads in the latest snapshot, by name."""
+    view = watcher.latest
+    found = {} if view is None else view.workloads
+    return {name: item["metadata"]["resourceVersion"] for (_, name), item in found.items()}
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask often, and let silence be long soon."""
-    for name, seconds in (("_PING_INTERVAL_S", 0.01), ("_WARN_AFTER_S", 0.2), ("_MAX_SILENCE_S", 1.0)):
-        monkeypatch.setattr(f"composeplat.cluster.watching.{name}", seconds)
-    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
+def watched(server: Server) -> Iterator[dict[str, Queue[Object | None]]]:
+    """The events of each kind, which the server sends to watches; a ready ``web`` is there at version 5."""
+    events: dict[str, Queue[Object | None]] = {path: Queue() for path in (*ALL, CLAIMS, EVENTS)}
+    server.watches = {path: Answer(events=queue) for path, queue in events.items()}
+    server.otherwise = given(version="7")
+    server.answers = {DEPLOYMENTS: given(with_version(with_ready(WEB, 1), 5), version="7")}
+    yield events
+    for queue in events.values():
+        # For a watch that was opened, and for one that may still come.
+        for _ in range(2):
+            queue.put(None)
 
 
-@pytest.fixture
-def mute() -> Iterator[Access]:
-    """A server that takes connections and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield Access(host="127.0.0.1", port=listening.getsockname()[1], plain=True)
+@pytest.mark.usefixtures("watched")
+def test_nothing_is_asked_while_nothing_changes(server: Server, watcher: Watcher) -> None:
+    """After the first round there is one watch of each kind from the version of its list on, and nothing else."""
+    until(lambda: watcher.latest is not None)
+    until(lambda: len(server.asked) == 2 * len(ALL))
+    time.sleep(0.5)
+
+    query = f"{OWN_SELECTOR}&watch=1&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=300"
+    assert sorted(server.paths) == sorted([*USUAL, *(path + query for path in ALL)])
 
 
-def check_until(health: HealthMonitor, what: Callable[[], bool]) -> None:
-    def is_so() -> bool:
-        health.check()
-        return what()
+def test_changes(watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher) -> None:
+    """What is made, changed and deleted is in the latest snapshot, without another list."""
+    until(lambda: workloads(watcher) == {"web": "5"})
+    other, changed = with_ready(deployment("api"), 1), with_ready(WEB, 1)
+    watched[DEPLOYMENTS].put(change("ADDED", other, 8))
+    until(lambda: workloads(watcher) == {"web": "5", "api": "8"})
+    watched[DEPLOYMENTS].put(change("MODIFIED", changed, 9))
+    until(lambda: workloads(watcher) == {"web": "9", "api": "8"})
+    watched[DEPLOYMENTS].put(change("DELETED", other, 10))
+    until(lambda: workloads(watcher) == {"web": "9"})
 
-    until(is_so)
-
-
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("answer", [Answer(), refusal(404, "none"), refusal(403, "no"), refusal(401, "who")])
-def test_health(server: Server, answer: Answer) -> None:
-    """A cluster that answers is not silent, whatever it says; nothing is reported about it."""
-    output: list[str] = []
-    server.otherwise = answer
-
-    with HealthMonitor(server.access, NAMESPACE, output.append) as health:
-        check_until(health, lambda: len(server.asked) > 5)
-
-    assert output == []
-    assert set(server.paths) == {f"/api/v1/namespaces/{NAMESPACE}"}
+    assert watcher.rounds == 1
+    assert server.paths.count(USUAL[0]) == 1
 
 
-@pytest.mark.usefixtures("quick")
-def test_health_of_a_mute_cluster(mute: Access) -> None:
-    """A cluster that does not answer is reported once, and given up after a time, with a fix."""
-    output: list[str] = []
+def test_trouble_is_explained(watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher) -> None:
+    """Events are listed when the first pod is not ready, and watched from then on."""
+    made = with_version(pod(SET, state=running()), 8)
+    until(lambda: workloads(watcher) == {"web": "5"})
+    assert EVENTS not in server.paths
+    server.answers |= {PODS: given(made, version="8")}
+    watched[PODS].put(change("ADDED", made, 8))
+    until(lambda: (view := watcher.latest) is not None and view.pods)
+    until(lambda: any(path.startswith(f"{EVENTS}?watch=1") for path in server.paths))
+    failing = with_version(event(made, "Unhealthy"), 9)
+    watched[EVENTS].put({"type": "ADDED", "object": failing})
+    until(lambda: (view := watcher.latest) is not None and view.events == [failing])
 
-    with HealthMonitor(mute, NAMESPACE, output.append) as health, pytest.raises(ApiError) as caught:
-        check_until(health, lambda: False)
-
-    assert output == [f"the API server at {mute.address} does not answer; waiting for it, 1 s at most"]
-    assert str(caught.value) == f"the API server at {mute.address} has not answered for 1 s"
-    assert caught.value.hint == "repair the cluster, then run this again: finished work is recorded"
-    assert caught.value.exit_code == 4
-
-
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("answer", [ILL, Answer(silent=True)], ids=["server-error", "broken"])
-def test_health_that_comes_back(server: Server, answer: Answer) -> None:
-    """A cluster that answers again is reported as well, and silence is counted again."""
-    output: list[str] = []
-    server.otherwise = answer
-
-    with HealthMonitor(server.access, NAMESPACE, output.append) as health:
-        check_until(health, lambda: len(output) == 1)
-        server.otherwise = Answer()
-        check_until(health, lambda: len(output) == 2)
-        silence = health.silence
-
-    assert output[1] == "the API server answers again"
-    assert silence < 0.2
+    assert server.paths.count(EVENTS) == 1
 
 
-def test_health_in_doubt(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where someone else got no answer, the cluster counts as silent until it has given one more."""
-    monkeypatch.setattr("composeplat.cluster.watching._PING_INTERVAL_S", 0.3)
+def test_a_watch_that_ends(watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher) -> None:
+    """A watch is continued from its last version when the server ends it, and no list is needed."""
+    until(lambda: workloads(watcher) == {"web": "5"})
+    watched[DEPLOYMENTS].put(change("MODIFIED", with_ready(WEB, 1), 11))
+    watched[DEPLOYMENTS].put({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "15"}}})
+    watched[DEPLOYMENTS].put(None)
+    watched[DEPLOYMENTS].put(change("MODIFIED", with_ready(WEB, 1), 16))
+    until(lambda: workloads(watcher) == {"web": "16"})
 
-    with HealthMonitor(server.access, NAMESPACE, print) as health:
-        before = health.silence
-        health.mark_silent()
-        time.sleep(0.01)
-        doubted, asked = health.silence, len(server.asked)
-        until(lambda: not health.silence)
+    versions = [path.partition("resourceVersion=")[2].partition("&")[0] for path in server.paths if "ments?" in path]
+    assert versions == ["", "7", "15"]
 
-    assert before == 0.0
-    assert (doubted > 0, asked) == (True, 0)
-    assert len(server.asked) == 1
+
+@pytest.mark.parametrize("way", ["event", "refusal"])
+def test_a_version_that_is_gone(
+    watched: dict[str, Queue[Object | None]],
+    server: Server,
+    watcher: Watcher,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    """When the server does not have the events any more, the kind is listed and watched from there."""
+    monkeypatch.setattr("composeplat.cluster.watch_stream._MIN_WATCH_S", 0.0)
+    until(lambda: workloads(watcher) == {"web": "5"})
+    until(lambda: len(server.asked) == 2 * len(ALL))
+    server.answers = {DEPLOYMENTS: given(with_version(with_ready(WEB, 1), 40), version="41")}
+    if way == "event":
+        watched[DEPLOYMENTS].put({"type": "ERROR", "object": {"kind": "Status", "code": 410}})
+    else:
+        server.first = [refusal(410, "too old resource version")]
+    watched[DEPLOYMENTS].put(None)
+    until(lambda: workloads(watcher) == {"web": "40"})
+    watched[DEPLOYMENTS].put(change("MODIFIED", with_ready(WEB, 1), 42))
+    until(lambda: workloads(watcher) == {"web": "42"})
+
+    assert server.paths.count(USUAL[0]) == 2
+    assert watcher.rounds == 1
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 405])
+@pytest.mark.usefixtures("watched")
+def test_who_may_not_watch(server: Server, watcher: Watcher, status: int) -> None:
+    """Who may list a kind and not watch it polls, as before; the other kinds are watched."""
+    server.watches[PODS] = refusal(status, "you may not")
+    until(lambda: watcher.latest is not None)
+    until(lambda: watcher.rounds > 3)
+
+    assert not watcher.unreachable
+    assert len([path for path in server.paths if path.startswith(f"{PODS}?") and "watch=1" in path]) == 1
+
+
+def test_a_watch_that_holds_back(
+    watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy that keeps the events to itself is noticed by a list with news, and the kind is polled from then on."""
+    monkeypatch.setattr("composeplat.cluster.object_cache._DELIVERED_WITHIN_S", 0.2)
+    until(lambda: workloads(watcher) == {"web": "5"})
+    server.answers = {DEPLOYMENTS: given(with_version(with_ready(WEB, 1), 8), version="8")}
+    wait_a_round(watcher)
+    server.answers = {DEPLOYMENTS: given(with_version(with_ready(WEB, 1), 9), version="9")}
+    until(lambda: workloads(watcher) == {"web": "9"})
+
+    assert watched[DEPLOYMENTS].empty()
+
+
+def test_a_cluster_that_restarts(
+    watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While watches can't be opened the cluster is polled; when they can, it is not any more."""
+    monkeypatch.setattr("composeplat.cluster.watch_stream._RETRY_INTERVAL_S", 0.2)
+    until(lambda: workloads(watcher) == {"web": "5"})
+    until(lambda: len(server.asked) == 2 * len(ALL))
+    healthy = dict(server.watches)
+    server.watches = dict.fromkeys(ALL, ILL)
+    server.otherwise, server.answers = ILL, {}
+    for path in ALL:
+        watched[path].put(None)
+    until(lambda: watcher.unreachable == "etcd is ill")
+    server.otherwise = given(version="20")
+    server.answers = {DEPLOYMENTS: given(with_version(with_ready(WEB, 1), 19), version="20")}
+    until(lambda: workloads(watcher) == {"web": "19"})
+    server.watches = healthy
+    watched[DEPLOYMENTS].put(change("MODIFIED", with_ready(WEB, 1), 22))
+    until(lambda: workloads(watcher) == {"web": "22"})
+    until(lambda: not watcher.unreachable)
+    until(lambda: _is_quiet(server))
+
+
+def _is_quiet(server: Server) -> bool:
+    """Return whether nothing is asked for a moment."""
+    asked = len(server.asked)
+    time.sleep(0.3)
+    return len(server.asked) == asked
 
 
 # the end --------------------------------------------------------------------------------------------------------------
 
 
 def watchers() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "watcher"]
+    return [thread for thread in threading.enumerate() if thread.name in ("watcher", "watch")]
 
 
+@pytest.mark.usefixtures("watched")
 def test_stop(server: Server, watcher: Watcher) -> None:
-    """A watcher that is stopped asks nothing more, and keeps its last view."""
+    """A watcher that is stopped asks nothing more, watches nothing more, and keeps its last view."""
     before = watchers()
     until(lambda: watcher.latest is not None)
-    assert len(watchers()) == len(before) + 1
+    until(lambda: len(watchers()) == len(before) + 1 + len(ALL))
 
     watcher.stop()
-    asked, view = len(server.asked), watcher.latest
+    until(lambda: watchers() == before)
+    asked = len(server.asked)
+    time.sleep(0.1)
 
-    assert before == watchers()
-    assert view is not None
+    assert watcher.latest is not None
     assert len(server.asked) == asked
 
 
@@ -390,105 +470,6 @@ def test_stopped_before_the_first_wish(server: Server, watcher: Watcher) -> None
     watcher.stop()
 
     assert (watcher.latest, watchers(), server.asked) == (None, before, [])
-
-
-# logs -----------------------------------------------------------------------------------------------------------------
-
-LOG = f"{PODS}/web-x7k2p/log?container=web&tailLines=20"
-BEFORE = f"{LOG}&previous=true"
-
-
-@pytest.mark.parametrize(
-    ("answers", "previous", "lines", "asked"),
-    [
-        pytest.param({LOG: Answer(b"one\ntwo\n")}, False, ["one", "two"], [LOG], id="present"),
-        pytest.param({BEFORE: Answer(b"last\n"), LOG: Answer(b"now\n")}, True, ["last"], [BEFORE], id="before"),
-        pytest.param(
-            {BEFORE: refusal(400, "previous terminated container not found"), LOG: Answer(b"now\n")},
-            True,
-            ["now"],
-            [BEFORE, LOG],
-            id="none-before",
-        ),
-        pytest.param({BEFORE: Answer(b""), LOG: Answer(b"now\n")}, True, ["now"], [BEFORE, LOG], id="empty-before"),
-        pytest.param({LOG: Answer(b"")}, False, [], [LOG], id="empty"),
-        pytest.param(
-            {BEFORE: refusal(404, "gone"), LOG: refusal(404, "gone")}, True, [], [BEFORE, LOG], id="pod-is-gone"
-        ),
-    ],
-)
-def test_last_lines(
-    server: Server, answers: dict[str, Answer], *, previous: bool, lines: list[str], asked: list[str]
-) -> None:
-    """A container's last lines are those of the run before where these are wanted and there are any."""
-    server.answers = answers
-
-    with Api(server.access) as api:
-        assert lines == read_last_lines(api, NAMESPACE, "web-x7k2p", "web", previous=previous)
-
-    assert asked == server.paths
-
-
-# ports ----------------------------------------------------------------------------------------------------------------
-
-TRYING = "error trying to reach service: "
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        pytest.param(Answer(b"<html>welcome</html>"), True, id="ok"),
-        pytest.param(Answer(b"no such page", 404), True, id="not-found"),
-        pytest.param(Answer(b"log in", 401), True, id="wants-a-password"),
-        pytest.param(Answer(b"keep out", 403), True, id="forbidden-by-the-service"),
-        pytest.param(Answer(b"oh no", 500), True, id="server-error"),
-        pytest.param(
-            refusal(503, f'{TRYING}net/http: HTTP/1.x transport connection broken: malformed HTTP response "-ERR"'),
-            True,
-            id="no-http",
-        ),
-        pytest.param(refusal(503, f"{TRYING}EOF"), True, id="hangs-up"),
-        pytest.param(
-            refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: connect: connection refused"), False, id="refused"
-        ),
-        pytest.param(
-            refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: connect: no route to host"), False, id="no-route"
-        ),
-        pytest.param(refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: i/o timeout"), False, id="timeout"),
-        pytest.param(Answer(silent=True), False, id="no-answer"),
-        pytest.param(
-            refusal(403, 'pods "web-x7k2p:8080" is forbidden: User "me" cannot get resource "pods/proxy"'),
-            None,
-            id="may-not-be-asked",
-        ),
-    ],
-)
-def test_port_answers(
-    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Answer, *, expected: bool | None
-) -> None:
-    """Whatever answers on a port listens; what nobody may ask is not known."""
-    server.otherwise = answer
-
-    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
-
-    with Api(server.access) as api:
-        assert expected is probe_port(api, NAMESPACE, "web-x7k2p", 8080)
-
-    assert set(server.paths) == {f"{PODS}/web-x7k2p:8080/proxy/"}
-
-
-def test_port_of_a_cluster_out_of_reach() -> None:
-    """Where the cluster does not answer, no port does."""
-    with no_server() as access, Api(access) as api:
-        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is False
-
-
-def test_port_behind_a_prefix(server: Server) -> None:
-    """A cluster behind a path is asked behind it."""
-    with Api(replace(server.access, prefix="/k8s")) as api:
-        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is True
-
-    assert server.paths == [f"/k8s{PODS}/web-x7k2p:8080/proxy/"]
 
 
 # autoscalers ----------------------------------------------------------------------------------------------------------

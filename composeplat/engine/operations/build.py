@@ -34,7 +34,7 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     alone = plan.images_only
     chosen = frozenset(image.service for image in images)
     monitor = Monitor(plan=alone, on_progress=stack.on_progress, chosen=chosen, only_images=True)
-    handlers = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, 0))
+    handlers = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, lambda: 0))
     with stack.interrupts:
         pulumi_runs.prepare(stack, alone)
         with stack.lock("build"):

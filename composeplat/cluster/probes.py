@@ -1,0 +1,43 @@
+"""Ask a pod: the last lines of a container's log, and whether something listens on a port.
+
+Must not judge the answers: :mod:`composeplat.engine.failure_logs` and those who wait for a port do.
+"""
+
+from __future__ import annotations
+
+import http.client
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+
+_MAX_LOG_LINES = 20
+
+
+def read_last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:
+    """Read the last lines of a container's log; empty without a log."""
+    path = f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?container={container}&tailLines={_MAX_LOG_LINES}"
+    for query in ([f"{path}&previous=true"] if previous else []) + [path]:
+        try:
+            lines = api.text(query).splitlines()
+        except ApiError:
+            continue
+        # The kubelet's message for a container that it has removed comes in place of the log.
+        if lines and not lines[0].startswith("unable to retrieve container logs"):
+            return lines
+    return []
+
+
+def probe_port(api: Api, namespace: str, pod: str, port: int) -> bool | None:
+    """Return whether something listens on a pod's port; None if that can't be found out.
+
+    The API server proxies an HTTP request to it: any response, even of another protocol, means that something listens.
+    """
+    try:
+        api.text(f"{kind_path('v1', 'Pod', namespace)}/{pod}:{port}/proxy/")
+    except ApiError as error:
+        text = str(error).lower()
+        if error.status in (http.client.FORBIDDEN, http.client.UNAUTHORIZED) and "pods/proxy" in text:
+            return None
+        if error.status == 0 or "connection refused" in text:
+            return False
+        return not any(word in text for word in ("no route to host", "i/o timeout", "timed out", "no such host"))
+    return True

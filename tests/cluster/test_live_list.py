@@ -1,0 +1,81 @@
+"""A list that one reader keeps reading costs the server one watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from queue import Queue
+
+import pytest
+
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.live_list import LiveList
+from composeplat.cluster.snapshot import Object
+from tests.cluster.objects import Answer, Server, given, no_server, refusal, until
+
+PATH = "/api/v1/namespaces/team/pods?labelSelector=x"
+
+
+def item(name: str, version: int) -> Object:
+    return {"metadata": {"name": name, "resourceVersion": str(version)}}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(otherwise=given(item("a", 3), version="5")) as server:
+        yield server
+
+
+def names(live: LiveList, api: Api) -> list[str]:
+    return [str(found["metadata"]["name"]) for found in live.read(api)]
+
+
+def test_changes(server: Server) -> None:
+    """A reader that waits continues with the next event, and the list is asked for once."""
+    events: Queue[Object | None] = Queue()
+    server.watches = {PATH.partition("?")[0]: Answer(events=events)}
+    live = LiveList(server.access, PATH)
+    with Api(server.access) as api:
+        seen = [names(live, api)]
+        for kind, name, version in (("ADDED", "b", 6), ("DELETED", "a", 7)):
+            events.put({"type": kind, "object": item(name, version)})
+            live.wait()
+            seen.append(names(live, api))
+    live.stop()
+    live.wait()
+    events.put(None)
+
+    assert seen == [["a"], ["a", "b"], ["b"]]
+    assert server.paths.count(PATH) == 1
+
+
+def test_without_a_watch(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the list can't be watched it is polled."""
+    monkeypatch.setattr("composeplat.cluster.live_list._POLL_INTERVAL_S", 0.01)
+    server.watches = {PATH.partition("?")[0]: refusal(403, "you may not")}
+    live = LiveList(server.access, PATH)
+    with Api(server.access) as api:
+        assert names(live, api) == ["a"]
+        server.otherwise = given(item("b", 6), version="6")
+
+        def has_changed() -> bool:
+            live.wait()
+            return names(live, api) == ["b"]
+
+        until(has_changed)
+    live.stop()
+
+
+def test_no_cluster() -> None:
+    with no_server() as access, Api(access) as api, pytest.raises(ApiError, match="connection refused"):
+        LiveList(access, PATH).read(api)
+
+
+def test_a_watch_of_something_else(server: Server) -> None:
+    """What is no event ends the watch, and the list is polled."""
+    server.watches = {PATH.partition("?")[0]: Answer(b'{"type": "ADDED", "object": 5}\n')}
+    live = LiveList(server.access, PATH)
+    with Api(server.access) as api:
+        assert names(live, api) == ["a"]
+        live.wait()
+        assert names(live, api) == ["a"]
+    live.stop()
