@@ -103,7 +103,7 @@ def _scheduled(cron_job: Object, snapshot: Snapshot) -> ServiceStatus:
     """A CronJob is ready at once: nobody waits for its runs."""
     uid = cron_job["metadata"]["uid"]
     jobs = {item["metadata"]["uid"] for item in snapshot.workloads.values() if owner_uid(item) == uid}
-    names = pod_names([pod for pod in snapshot.pods if owner_uid(pod) in jobs])
+    names = pod_names([pod for job in jobs for pod in snapshot.pods_of(job)])
     return ServiceStatus(state=WorkloadState.READY, message="is scheduled", pods=names)
 
 
@@ -111,7 +111,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     status = job.get("status", {})
     conditions = {c["type"]: c for c in status.get("conditions") or [] if c.get("status") == "True"}
     uid = job["metadata"]["uid"]
-    pods = [pod for pod in snapshot.pods if owner_uid(pod) == uid]
+    pods = snapshot.pods_of(uid)
     names = pod_names(pods)
     if "Complete" in conditions:
         return ServiceStatus(state=WorkloadState.COMPLETED, message="completed", ready=1, desired=1, pods=names)
@@ -196,32 +196,29 @@ def _held_pods(workload: Object, present: list[Object], snapshot: Snapshot) -> l
     """Return the pods of old revisions that nothing replaces until they are deleted."""
     if workload["spec"].get("updateStrategy", {}).get("type") != "OnDelete":
         return []
-    return [
-        pod for pod in _alive_pods(snapshot) if owner_uid(pod) == workload["metadata"]["uid"] and pod not in present
-    ]
+    return [pod for pod in _alive_pods(snapshot, workload["metadata"]["uid"]) if pod not in present]
 
 
-def _alive_pods(snapshot: Snapshot) -> list[Object]:
-    return [pod for pod in snapshot.pods if "deletionTimestamp" not in pod["metadata"]]
+def _alive_pods(snapshot: Snapshot, owner: str) -> list[Object]:
+    return [pod for pod in snapshot.pods_of(owner) if "deletionTimestamp" not in pod["metadata"]]
 
 
 def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Object]:
     """Return the pods of the current revision, without those that are being deleted."""
     uid = workload["metadata"]["uid"]
-    alive = _alive_pods(snapshot)
     if kind == "StatefulSet":
         revision = workload.get("status", {}).get("updateRevision")
-        label = "controller-revision-hash"
-        return [p for p in alive if owner_uid(p) == uid and p["metadata"].get("labels", {}).get(label) == revision]
+        pods = _alive_pods(snapshot, uid)
+        return [pod for pod in pods if pod["metadata"].get("labels", {}).get("controller-revision-hash") == revision]
     if kind == "DaemonSet":
-        return _pods_of_daemon_set(workload, [pod for pod in alive if owner_uid(pod) == uid])
+        return _pods_of_daemon_set(workload, _alive_pods(snapshot, uid))
     revision = workload["metadata"].get("annotations", {}).get(_REVISION)
-    present = {
-        replica_set["metadata"]["uid"]
-        for replica_set in snapshot.replica_sets
-        if owner_uid(replica_set) == uid and replica_set["metadata"].get("annotations", {}).get(_REVISION) == revision
-    }
-    return [pod for pod in alive if owner_uid(pod) in present]
+    return [
+        pod
+        for replica_set in snapshot.replica_sets_of(uid)
+        if replica_set["metadata"].get("annotations", {}).get(_REVISION) == revision
+        for pod in _alive_pods(snapshot, replica_set["metadata"]["uid"])
+    ]
 
 
 def _pods_of_daemon_set(workload: Object, owned: list[Object]) -> list[Object]:

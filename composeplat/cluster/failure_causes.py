@@ -23,7 +23,6 @@ from composeplat.cluster.snapshot import (
     init_container_statuses,
     is_ready,
     is_ready_or_completed,
-    owner_uid,
     parse_time,
     probe_failures,
     ready_since,
@@ -368,13 +367,9 @@ def _unready_container(pod: Object) -> Object:
 def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
     """Return the cause of pods that the API server refuses: a quota, a policy, a webhook."""
     uid = workload["metadata"]["uid"]
-    replica_sets = (item for item in snapshot.replica_sets if owner_uid(item) == uid)
-    owners = {uid, *(replica_set["metadata"]["uid"] for replica_set in replica_sets)}
-    refused = [
-        str(event.get("message", ""))
-        for event in snapshot.events
-        if event.get("reason") == "FailedCreate" and event.get("involvedObject", {}).get("uid") in owners
-    ]
+    owners = (uid, *(replica_set["metadata"]["uid"] for replica_set in snapshot.replica_sets_of(uid)))
+    events = (event for owner in owners for event in snapshot.events_of(owner))
+    refused = [str(event.get("message", "")) for event in events if event.get("reason") == "FailedCreate"]
     conditions = workload.get("status", {}).get("conditions") or []
     refused += [str(c.get("message", "")) for c in conditions if (c["type"], c["status"]) == ("ReplicaFailure", "True")]
     if not refused:

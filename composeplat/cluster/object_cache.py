@@ -58,14 +58,22 @@ class ObjectCache:
         return self._awaited_since is not None
 
     def replace(self, items: Sequence[Object], version: str, *, is_watched: bool = False) -> None:
-        """Take a list; with a watch, note whether it has news that the watch has yet to deliver."""
+        """Take a list, unless its watch is ahead of it; note whether it has news that the watch has yet to deliver."""
         objects = {item["metadata"]["name"]: item for item in items}
         with self._lock:
+            if is_watched and _number(version) < _number(self.version):
+                return
             if is_watched and _versions(objects) != _versions(self._objects) and self._awaited_since is None:
                 self._awaited_since = time.monotonic()
             self._objects = objects
-            self.version, self._listed = version, int(version) if version.isdigit() else 0
+            self.version, self._listed = version, _number(version)
             self.changes += 1
+
+    def begin_watch(self) -> str:
+        """Return the version that a new watch continues from: it never delivers what came before."""
+        with self._lock:
+            self._awaited_since = None
+            return self.version
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take an event of the watch."""
@@ -97,3 +105,7 @@ class ObjectCache:
 
 def _versions(objects: Mapping[str, Object]) -> dict[str, str]:
     return {name: str(item["metadata"].get("resourceVersion")) for name, item in objects.items()}
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdigit() else 0

@@ -7,7 +7,7 @@ Must not judge them: :mod:`~composeplat.cluster.conditions` and :mod:`~composepl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -37,9 +37,32 @@ class Snapshot:
     """For how many seconds a condition has been seen, by a key; the first call starts the count."""
     has_autoscaler: bool | None = False
     """Whether the cluster has an autoscaler; None if that can't be read."""
+    _pods_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
+    _replica_sets_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
+    _events_by_object: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
+
+    def pods_of(self, uid: str) -> list[Object]:
+        """The pods of an owner. They are indexed once: each of a thousand services looks for its own."""
+        if self._pods_by_owner is None:
+            self._pods_by_owner = _indexed(self.pods, owner_uid)
+        return self._pods_by_owner.get(uid, [])
+
+    def replica_sets_of(self, uid: str) -> list[Object]:
+        if self._replica_sets_by_owner is None:
+            self._replica_sets_by_owner = _indexed(self.replica_sets, owner_uid)
+        return self._replica_sets_by_owner.get(uid, [])
 
     def events_of(self, uid: str) -> list[Object]:
-        return [event for event in self.events if event.get("involvedObject", {}).get("uid") == uid]
+        if self._events_by_object is None:
+            self._events_by_object = _indexed(self.events, lambda event: event.get("involvedObject", {}).get("uid", ""))
+        return self._events_by_object.get(uid, [])
+
+
+def _indexed(objects: Iterable[Object], key: Callable[[Object], str]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for item in objects:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def owner_uid(item: Object) -> str:

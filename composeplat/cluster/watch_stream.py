@@ -83,7 +83,7 @@ class WatchStream:
 
     def _follow(self, api: Api) -> None:
         """Take the events until the server ends the watch."""
-        for event in api.watch(self.path, self.cache.version, seconds=_WATCH_S, on_open=self._opened):
+        for event in api.watch(self.path, self.cache.begin_watch(), seconds=_WATCH_S, on_open=self._opened):
             self.cache.take(event)
             self.on_change()
             if self._ended.is_set():

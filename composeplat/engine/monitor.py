@@ -25,6 +25,8 @@ _JOB_STABLE_S = 10.0
 #: reports once a second, so all have to stay ready for this time.
 _STABLE_S = 1.5
 _BEFORE_ALL_ROUNDS = 0
+#: The same snapshot shows more with time, as causes depend on how long something has been so.
+_JUDGED_AGAIN_S = 0.4
 
 
 ProgressHandler = Callable[[ServiceProgress], None]
@@ -48,6 +50,20 @@ class Monitor:
     _stable_since: float | None = None
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> the cause of its last failed try, while it tries again."""
+    _judged: tuple[Snapshot | None, int, int] = (None, 0, 0)
+    """What the last judgement was of: the snapshot, the round, and how many services were applied."""
+    _judged_at: float = 0.0
+    _names: dict[str, str] = field(init=False)
+    """Cluster name -> service."""
+    _in_one_pod: dict[str, list[str]] = field(init=False)
+    """Service -> the services in its pods, itself too."""
+
+    def __post_init__(self) -> None:
+        self._names = {service.cluster_name: service.name for service in self.plan.services}
+        by_workload: dict[tuple[str, str], list[str]] = {}
+        for service in self.plan.services:
+            by_workload.setdefault(service.workload, []).append(service.name)
+        self._in_one_pod = {service.name: by_workload[service.workload] for service in self.plan.services}
 
     def emit(self, service: str, phase: Phase, message: str = "") -> None:
         """Emit the phase of a service if it is new; a failed service stays failed."""
@@ -94,7 +110,7 @@ class Monitor:
 
     def _note_applied(self, service: str, shown_by: int | None) -> None:
         """Note for all services of a pod that it was applied; None is an unchanged one."""
-        for name in sorted(self.plan.with_pods_of((service,)) & self.chosen):
+        for name in sorted(self.chosen.intersection(self._in_one_pod[service])):
             self.applied[name] = _BEFORE_ALL_ROUNDS if shown_by is None else shown_by
             self.emit(
                 name, *((Phase.UNCHANGED, "") if shown_by is None else (Phase.WAITING, "applied, waiting to be ready"))
@@ -110,14 +126,15 @@ class Monitor:
     def _chosen_service(self, key: ResourceKey) -> str | None:
         if not key.kind.is_of_service:
             return None
-        found = (service.name for service in self.plan.services if service.cluster_name == key.name)
-        name = next(found, None)
+        name = self._names.get(key.name)
         return name if name in self.chosen else None
 
     def judge_services(self, snapshot: Snapshot | None, rounds: int) -> None:
         """Judge every service whose workload is shown as applied by the last round."""
-        if snapshot is None:
+        judged = (snapshot, rounds, len(self.applied))
+        if snapshot is None or (judged == self._judged and time.monotonic() - self._judged_at < _JUDGED_AGAIN_S):
             return
+        self._judged, self._judged_at = judged, time.monotonic()
         for service in self._unfailed_services():
             if self.applied.get(service.name, rounds + 1) > rounds:
                 continue

@@ -107,3 +107,23 @@ def test_a_watch_that_is_behind(cache: ObjectCache, monkeypatch: pytest.MonkeyPa
 
     assert states == [(False, False), (True, True)]
     assert (cache.is_awaited, cache.is_behind) == (False, False)
+
+
+def test_a_new_watch_is_not_behind(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that begins after a list never delivers what the list has shown."""
+    monkeypatch.setattr("composeplat.cluster.object_cache._DELIVERED_WITHIN_S", 0.0)
+    cache.replace([item("a", 11)], "12", is_watched=True)
+    version = cache.begin_watch()
+
+    assert (version, cache.is_awaited, cache.is_behind) == ("12", False, False)
+
+
+def test_a_list_behind_the_watch(cache: ObjectCache) -> None:
+    """A list that was made before the last event changes nothing; without a watch it counts, as after a restore."""
+    cache.take(event("MODIFIED", "a", 20))
+    seen = []
+    for is_watched in (True, False):
+        cache.replace([item("a", 3)], "15", is_watched=is_watched)
+        seen.append((held(cache), cache.version))
+
+    assert seen == [({"a": 20, "b": 9}, "20"), ({"a": 3}, "15")]

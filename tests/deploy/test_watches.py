@@ -1,0 +1,167 @@
+"""What waits watches the cluster: nothing is requested while nothing changes, and who may not watch polls."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from composeplat.local.cluster import LocalCluster
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import KUBE
+from tests.deploy.conftest import SLEEP, Environment, until
+
+IDLE_S = 10
+#: Of one processor.
+MOST = 0.01
+ACCOUNT = "without-watch"
+FILE = f"""\
+services:
+  db: {{image: 'busybox:1.37', command: "{SLEEP}", stop_grace_period: 0s}}
+  web:
+    image: busybox:1.37
+    command: "{SLEEP}"
+    stop_grace_period: 0s
+    depends_on: {{db: {{condition: service_started}}}}
+"""
+
+
+class Relay:
+    """Passes connections on to the API server, and counts the bytes of the clients."""
+
+    def __init__(self, port: int) -> None:
+        self.sent = 0
+        self._port = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def close(self) -> None:
+        for sock in (self._listening, *self._open):
+            sock.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._port))
+            self._open += [client, server]
+            for source, target, counts in ((client, server, True), (server, client, False)):
+                threading.Thread(target=self._pass_on, args=(source, target, counts), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, counts: bool) -> None:  # noqa: FBT001 -- for a thread
+        try:
+            while data := source.recv(65536):
+                self.sent += len(data) if counts else 0
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+@pytest.fixture
+def relay(cluster: LocalCluster) -> Iterator[Relay]:
+    relay = Relay(cluster.access.port)
+    yield relay
+    relay.close()
+
+
+def write_kubeconfig(cluster: LocalCluster, path: Path, *, port: int = 0, token: str = "") -> Path:
+    """Write the cluster's kubeconfig with another port, or with the token of somebody else."""
+    config = json.loads(cluster.layout.kubeconfig.read_text())
+    if port:
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    if token:
+        config["users"][0]["user"] = {"token": token}
+    path.write_text(json.dumps(config))
+    return path
+
+
+def used_s(process: subprocess.Popen[str]) -> float:
+    """The seconds of processor that a process has used."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
+    """While nothing changes, `status --watch` and `logs --follow` request nothing, and take less than 1 % of a core."""
+    environment.deploy(FILE).expect()
+    environment.variables["KUBECONFIG"] = str(
+        write_kubeconfig(environment.cluster, tmp_path / "through-relay", port=relay.port)
+    )
+    followers = [environment.start(*args) for args in (("status", "--watch"), ("logs", "--follow"))]
+    until(lambda: relay.sent > 0)
+    # Their beginnings: a list and a watch for each kind.
+    until(lambda: is_quiet(relay))
+    sent, used = relay.sent, [used_s(process) for process in followers]
+    time.sleep(IDLE_S)
+    shares = [(used_s(process) - before) / IDLE_S for process, before in zip(followers, used, strict=True)]
+
+    assert relay.sent == sent
+    assert max(shares) < MOST
+    # They are still following.
+    environment.deploy(FILE.replace("services:", "services:\n  later: {image: 'busybox:1.37', command: echo here}"))
+    until(lambda: relay.sent > sent)
+    assert [process.poll() for process in followers] == [None, None]
+
+
+def is_quiet(relay: Relay) -> bool:
+    sent = relay.sent
+    time.sleep(3)
+    return relay.sent == sent
+
+
+@pytest.fixture
+def without_watch(cluster: LocalCluster, tmp_path: Path) -> Path:
+    """The kubeconfig of somebody who may do anything but watch."""
+    metadata = {"name": ACCOUNT, "namespace": "default"}
+    verbs = ["get", "list", "create", "update", "patch", "delete", "deletecollection"]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": ACCOUNT},
+        "rules": [
+            {"apiGroups": ["*"], "resources": ["*"], "verbs": verbs}, {"nonResourceURLs": ["*"], "verbs": ["get"]},
+        ],
+    }  # fmt: skip
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": ACCOUNT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT},
+        "subjects": [{"kind": "ServiceAccount", **metadata}],
+    }  # fmt: skip
+    items = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, role, binding]
+    kubectl = [str(Toolchain(os.environ).need(KUBE).path), "kubectl", f"--kubeconfig={cluster.layout.kubeconfig}"]
+    applied = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    subprocess.run([*kubectl, "apply", "-f", "-"], input=applied, text=True, check=True, capture_output=True)
+    made = subprocess.run(
+        [*kubectl, "create", "token", ACCOUNT, "-n", "default"], text=True, check=True, capture_output=True
+    )
+    return write_kubeconfig(cluster, tmp_path / "without-watch", token=made.stdout.strip())
+
+
+def test_who_may_not_watch(environment: Environment, without_watch: Path) -> None:
+    """Somebody who may list and not watch deploys, in the order of dependencies, and sees the status."""
+    environment.variables["KUBECONFIG"] = str(without_watch)
+    environment.deploy(FILE).expect()
+
+    assert [row["state"] for row in environment.platform("status", "--json").expect().json["services"]] == ["ready"] * 2
+    environment.platform("destroy", "--yes").expect()
+
+
+def test_a_broken_file_is_reported_as_soon_as_before(environment: Environment) -> None:
+    """A service whose program ends at once is a failure, not a ready service."""
+    ran = environment.deploy(FILE.replace("services:", "services:\n  bad: {image: 'busybox:1.37', command: 'false'}"))
+
+    assert ran.status == 1
+    assert "bad: failed" in ran.stderr
