@@ -55,7 +55,7 @@ class Monitor:
     _judged_at: float = 0.0
     _names: dict[str, str] = field(init=False)
     """Cluster name -> service."""
-    _in_one_pod: dict[str, list[str]] = field(init=False)
+    _in_same_pod: dict[str, list[str]] = field(init=False)
     """Service -> the services in its pods, itself too."""
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Monitor:
         by_workload: dict[tuple[str, str], list[str]] = {}
         for service in self.plan.services:
             by_workload.setdefault(service.workload, []).append(service.name)
-        self._in_one_pod = {service.name: by_workload[service.workload] for service in self.plan.services}
+        self._in_same_pod = {service.name: by_workload[service.workload] for service in self.plan.services}
 
     def emit(self, service: str, phase: Phase, message: str = "") -> None:
         """Emit the phase of a service if it is new; a failed service stays failed."""
@@ -110,7 +110,7 @@ class Monitor:
 
     def _note_applied(self, service: str, shown_by: int | None) -> None:
         """Note for all services of a pod that it was applied; None is an unchanged one."""
-        for name in sorted(self.chosen.intersection(self._in_one_pod[service])):
+        for name in sorted(self.chosen.intersection(self._in_same_pod[service])):
             self.applied[name] = _BEFORE_ALL_ROUNDS if shown_by is None else shown_by
             self.emit(
                 name, *((Phase.UNCHANGED, "") if shown_by is None else (Phase.WAITING, "applied, waiting to be ready"))
