@@ -70,9 +70,13 @@ mutants: env ## change the code one token at a time, and see which changes no te
 	@$(BIN)/python -m tests.mutants --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
 bench: setup ## measure rendering, deploys, how soon failures are told, builds and syncing
-	@for one in render deploy failures builds sync; do \
-	  echo "bench: benchmarks/$$one.py"; $(BIN)/python benchmarks/$$one.py || exit 1; \
-	done
+	@mkdir -p benchmarks/figures; missed=; \
+	for one in render deploy failures builds sync; do \
+	  echo "bench: benchmarks/$$one.py"; \
+	  $(BIN)/python benchmarks/$$one.py --json benchmarks/figures/$$one.json || missed+=" $$one"; \
+	done; \
+	echo "bench: benchmarks/plots.py"; $(BIN)/python benchmarks/plots.py benchmarks/figures; \
+	if [ -n "$$missed" ]; then echo "bench: a limit was missed:$$missed"; exit 1; fi
 
 setup: env ## find or build the tools, and install the packages the local cluster needs
 	@$(BIN)/platform setup --cluster --install

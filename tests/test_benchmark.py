@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -112,3 +113,52 @@ def test_measured_values(project: Project) -> None:
     assert sorted(name.partition("/")[0] for name in reading.names) == sorted(
         ["StatefulSet", "Service", "PersistentVolumeClaim", "Secret"] * 2
     )
+
+
+# plots ----------------------------------------------------------------------------------------------------------------
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def plot(folder: Path) -> None:
+    """Draw what is in a folder, as `make bench` does."""
+    subprocess.run([sys.executable, str(SCRIPT.with_name("plots.py")), str(folder)], env=VARIABLES, check=True)
+
+
+def test_plot_of_rendering(project: Project) -> None:
+    """A line for each tool, with a point for each size that says its seconds; more seconds are further up."""
+    folder = project({}).path
+    rows = [
+        {"services": size, "platform": {"median": ours}, "kompose": {"median": peers}}
+        for size, ours, peers in ((10, 0.1, 0.05), (500, 0.5, 0.9))
+    ]
+    (folder / "render.json").write_text(json.dumps({"rows": rows}))
+    plot(folder)
+    drawn = ET.parse(folder / "render.svg")  # noqa: S314 -- our own file
+    points = {point.findtext(f"{SVG}title"): float(point.get("cy", "")) for point in drawn.iter(f"{SVG}circle")}
+
+    assert len(list(drawn.iter(f"{SVG}polyline"))) == 2
+    assert list(points) == [
+        "platform, 10 services: 0.10 s", "platform, 500 services: 0.50 s",
+        "kompose, 10 services: 0.05 s", "kompose, 500 services: 0.90 s",
+    ]  # fmt: skip
+    assert sorted(points, key=lambda text: -points[text]) == [
+        "kompose, 10 services: 0.05 s", "platform, 10 services: 0.10 s",
+        "platform, 500 services: 0.50 s", "kompose, 500 services: 0.90 s",
+    ]  # fmt: skip
+
+
+def test_plot_of_deploys(project: Project) -> None:
+    """A chart for each step; a tool that was not measured at a size, or has no such step, has no point there."""
+    folder = project({}).path
+    steps = {step: {"median": 1.5} for step in ("deploy", "preview", "again", "destroy")}
+    table = {"100": {"platform": steps, "kubectl": steps}, "10": {"platform": {**steps, "again": {"median": 0.2}}}}
+    (folder / "deploy.json").write_text(json.dumps({"table": table}))
+    plot(folder)
+    drawn = ET.parse(folder / "deploy.svg")  # noqa: S314 -- our own file
+    titles = [text.text for text in drawn.iter(f"{SVG}text") if text.get("class") == "title"]
+
+    assert titles == ["First deploy", "Preview without a change", "Deploy without a change", "Destroy"]
+    assert len(list(drawn.iter(f"{SVG}polyline"))) == 2 * 4
+    assert len(list(drawn.iter(f"{SVG}circle"))) == (2 + 1) * 4
+    assert not (folder / "render.svg").exists()
