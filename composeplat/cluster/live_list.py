@@ -21,8 +21,9 @@ _POLL_INTERVAL_S = 0.5
 class LiveList:
     """The objects of a path, from the first :meth:`read` until :meth:`stop`."""
 
-    def __init__(self, access: Access, path: str) -> None:
-        self._changed = threading.Event()
+    def __init__(self, access: Access, path: str, changed: threading.Event | None = None) -> None:
+        """Make a list; ``changed`` is set with each change, and a reader of several lists waits for it itself."""
+        self._changed = changed or threading.Event()
         self._failure: Exception | None = None
         self._cache = ObjectCache()
         self._is_listed = False
@@ -39,16 +40,21 @@ class LiveList:
         """Return the objects as they are now; lists them if no watch has."""
         if self._failure is not None:
             raise self._failure
-        if not self._is_listed or self._stream.is_broken:
+        if not self._is_listed or self.is_broken:
             self._cache.replace(*api.list_with_version(self._stream.path))
         if not self._is_listed:
             self._is_listed = True
             self._stream.start()
         return self._cache.objects
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether it is not watched at present, so that a reader has to come back by itself."""
+        return self._stream.is_broken
+
     def wait(self) -> None:
         """Wait until something may have changed, or the list has to be read again."""
-        self._changed.wait(_POLL_INTERVAL_S if self._stream.is_broken else None)
+        self._changed.wait(_POLL_INTERVAL_S if self.is_broken else None)
         self._changed.clear()
 
     def stop(self) -> None:

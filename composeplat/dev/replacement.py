@@ -7,13 +7,14 @@ Must not know files, ports or the terminal: those are the session's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import Watcher
 from composeplat.codes.causes import CauseCode
@@ -56,6 +57,8 @@ class Replacement:
     kind: str
     name: str
     """The cluster name of the service; its workload has the same."""
+    lists: Mapping[str, LiveList] = field(default_factory=dict)
+    """By kind: where workloads are read, instead of asking for each."""
 
     # reading
 
@@ -96,7 +99,10 @@ class Replacement:
         return read_replicas(workload) > 0 or recorded_template(dev_workload) != fingerprint(workload)
 
     def _get(self, kind: str, name: str) -> Object | None:
-        return self.api.find(self._path(kind, name))
+        live = self.lists.get(kind)
+        if live is None:
+            return self.api.find(self._path(kind, name))
+        return next((item for item in live.read(self.api) if item["metadata"]["name"] == name), None)
 
     def _path(self, kind: str, name: str) -> str:
         return api_path(kind, self.namespace, name)
@@ -173,15 +179,17 @@ class Replacement:
 
     # the lease
 
-    def renew_lease(self, holder: Holder) -> None:
-        self._annotate(lease_text(holder, self.api.server_time))
+    def renew_lease(self, holder: Holder, seen: Object | None = None) -> None:
+        """Renew the lease; refused if the dev workload is not as it was seen, as someone else may have it now."""
+        self._annotate(lease_text(holder, self.api.server_time), seen)
 
     def release_lease(self) -> None:
         self._annotate(None)
 
-    def _annotate(self, lease: str | None) -> None:
+    def _annotate(self, lease: str | None, seen: Object | None = None) -> None:
         path = self._path("Deployment", dev_workload_name(self.name))
-        self.api.patch(path, {"metadata": {"annotations": {LEASE_ANNOTATION: lease}}})
+        version = {} if seen is None else {"resourceVersion": seen["metadata"]["resourceVersion"]}
+        self.api.patch(path, {"metadata": {**version, "annotations": {LEASE_ANNOTATION: lease}}})
 
     # restoring
 

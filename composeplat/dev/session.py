@@ -14,12 +14,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.node_processors import node_processors
-from composeplat.cluster.watching import Watcher
+from composeplat.cluster.watching import FURTHER_WORKLOADS, WORKLOADS, Watcher, environment_selector
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
 from composeplat.dev.helper import HelperBuild, HelperImage
@@ -37,6 +38,7 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK, architecture
 
 _RENEWAL_INTERVAL_S = 8.0
+#: While the cluster can't be watched, and until a lease is renewed that could not be.
 _CHECK_INTERVAL_S = 3.0
 _TERMINATION_GRACE_S = 15.0
 _WATCHER_TIMEOUT_S = 5.0
@@ -64,6 +66,8 @@ class Development:
     note: Callable[[str], None]
     _id: str = field(default_factory=lambda: secrets.token_hex(8))
     _ended: threading.Event = field(default_factory=threading.Event)
+    _changed: threading.Event = field(default_factory=threading.Event)
+    """Set when a workload may have changed, and at the end of the session."""
     _end_reason: str = ""
     """Why the session must end, if someone else took the service over or gave it back."""
     _failure: Exception | None = None
@@ -107,6 +111,7 @@ class Development:
                 status = link.run(self.environment, on_event)
         finally:
             self._ended.set()
+            self._changed.set()
             watcher.join(timeout=_WATCHER_TIMEOUT_S)
             self._release_lease()
         if self._failure is not None:
@@ -190,30 +195,53 @@ class Development:
     def _watch(self, inputs: DevWorkloadInputs, link: Link) -> None:
         """Renew the lease until the session ends, and replace the workload again after someone else's deploy."""
         renewal = LeaseRenewal(self.service.name, self.note)
-        with Api(self.target.access) as api:
+        with Api(self.target.access) as api, self._watched_workloads() as lists:
             replacement = self._replacement(api)
-            while not self._ended.wait(_CHECK_INTERVAL_S):
+            while not self._ended.is_set():
                 try:
-                    self._end_reason = self._check(replacement, renewal, inputs)
+                    self._end_reason = self._check(replacement, replace(replacement, lists=lists), renewal, inputs)
                 except ComposeplatError as error:
                     # The link reports a cluster that can't be reached; the next round tries again.
                     renewal.fail(error)
                 if self._end_reason:
                     link.end()
                     return
+                due_in = _RENEWAL_INTERVAL_S - renewal.age
+                is_watched = due_in > 0 and not any(live.is_broken for live in lists.values())
+                self._changed.wait(due_in if is_watched else _CHECK_INTERVAL_S)
+                self._changed.clear()
 
-    def _check(self, replacement: Replacement, renewal: LeaseRenewal, inputs: DevWorkloadInputs) -> str:
-        """Check once; return why the session must end, or an empty text."""
-        dev_workload = replacement.dev_workload()
+    @contextlib.contextmanager
+    def _watched_workloads(self) -> Iterator[dict[str, LiveList]]:
+        """Lists of the environment's Deployments, and of the kind of the service's own workload."""
+        selector = environment_selector(self.plan.environment)
+        versions = {kind: version for version, kind in (*WORKLOADS, *FURTHER_WORKLOADS)}
+        lists = {
+            kind: LiveList(
+                self.target.access, kind_path(versions[kind], kind, self.plan.namespace) + selector, self._changed
+            )
+            for kind in ("Deployment", self.service.workload_kind)
+        }
+        try:
+            yield lists
+        finally:
+            for live in lists.values():
+                live.stop()
+
+    def _check(
+        self, replacement: Replacement, watched: Replacement, renewal: LeaseRenewal, inputs: DevWorkloadInputs
+    ) -> str:
+        """Check by what is ``watched``; return why the session must end, or an empty text."""
+        dev_workload = watched.dev_workload()
         if dev_workload is None:
             return f"{self.service.name} is not under development any more: it was given back or destroyed"
         if renewal.age > _RENEWAL_INTERVAL_S:
             holder = lease_holder(dev_workload, replacement.api.server_time)
             if holder is not None and holder.get("id") != self._id:
                 return f"{self.service.name} was taken over by {describe_holder(holder)}"
-            replacement.renew_lease(self._holder())
+            replacement.renew_lease(self._holder(), dev_workload)
             renewal.succeed()
-        if replacement.is_outdated(dev_workload):
+        if watched.is_outdated(dev_workload):
             self.note(f"{self.service.name} was deployed again; its development container follows")
             replacement.replace(inputs)
         return ""

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.live_list import LiveList
 from composeplat.dev.lease import LEASE_ANNOTATION, LEASE_DURATION_S, LeaseRenewal, lease_holder
 from composeplat.dev.replacement import Replacement
-from tests.cluster.objects import Server
+from tests.cluster.objects import Server, deployment, given
 
 #: The clock of the API server: that of this machine is years ahead.
 SERVER_TIME = 1577880000
@@ -38,6 +39,36 @@ def test_a_lease_is_by_the_servers_clock() -> None:
 def test_a_lease_that_is_not_renewed(age: float, *, is_held: bool) -> None:
     """A holder that has not been received of for half a minute has gone."""
     assert is_held is (lease_holder(dev_workload(seen=SERVER_TIME), SERVER_TIME + age) is not None)
+
+
+def test_a_lease_that_someone_else_has_now() -> None:
+    """A lease is renewed only on the dev workload as it was seen: the API server refuses it after a takeover."""
+    with Server() as server, Api(server.access) as api:
+        replacement = Replacement(api=api, namespace="team", environment="shop", kind="Deployment", name="web")
+        replacement.renew_lease({"id": "mine"}, {"metadata": {"name": "web-dev", "resourceVersion": "17"}})
+        body = json.loads(server.asked[-1].body)
+
+    assert body["metadata"]["resourceVersion"] == "17"
+
+
+def test_workloads_of_a_list() -> None:
+    """With lists, workloads are read from them, and nothing is asked for each."""
+    path = "/apis/apps/v1/namespaces/team/deployments"
+    with (
+        Server(otherwise=given(deployment("web"), deployment("api"), version="5")) as server,
+        Api(server.access) as api,
+    ):
+        live = LiveList(server.access, path)
+        replacement = Replacement(
+            api=api, namespace="team", environment="shop", kind="Deployment", name="web", lists={"Deployment": live}
+        )
+        found, missing = replacement.workload(), replacement.dev_workload()
+        live.stop()
+        paths = [path for path in server.paths if "watch=1" not in path]
+
+    assert found == deployment("web")
+    assert missing is None
+    assert set(paths) == {path}
 
 
 def test_a_lease_that_can_not_be_renewed_is_reported() -> None:
