@@ -102,7 +102,8 @@ class Replacement:
         live = self.lists.get(kind)
         if live is None:
             return self.api.find(self._path(kind, name))
-        return next((item for item in live.read(self.api) if item["metadata"]["name"] == name), None)
+        # The objects of a list don't name their kind.
+        return next(({**item, "kind": kind} for item in live.read(self.api) if item["metadata"]["name"] == name), None)
 
     def _path(self, kind: str, name: str) -> str:
         return api_path(kind, self.namespace, name)

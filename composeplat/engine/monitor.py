@@ -50,9 +50,10 @@ class Monitor:
     _stable_since: float | None = None
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> the cause of its last failed try, while it tries again."""
-    _judged: tuple[Snapshot | None, int, int] = (None, 0, 0)
-    """What the last judgement was of: the snapshot, the round, and how many services were applied."""
-    _judged_at: float = 0.0
+    _judged_snapshot: Snapshot | None = None
+    """What the last judgement was of."""
+    _judged: tuple[int, int, float] = (0, 0, 0.0)
+    """Its round, the number of applied services, and when it was."""
     _names: dict[str, str] = field(init=False)
     """Cluster name -> service."""
     _in_same_pod: dict[str, list[str]] = field(init=False)
@@ -129,12 +130,20 @@ class Monitor:
         name = self._names.get(key.name)
         return name if name in self.chosen else None
 
+    def has_news(self, snapshot: Snapshot | None, rounds: int) -> bool:
+        """Return whether a judgement may differ from the last one."""
+        known_rounds, known_applied, at = self._judged
+        return (
+            snapshot is not self._judged_snapshot
+            or (rounds, len(self.applied)) != (known_rounds, known_applied)
+            or time.monotonic() - at > _JUDGED_AGAIN_S
+        )
+
     def judge_services(self, snapshot: Snapshot | None, rounds: int) -> None:
         """Judge every service whose workload is shown as applied by the last round."""
-        judged = (snapshot, rounds, len(self.applied))
-        if snapshot is None or (judged == self._judged and time.monotonic() - self._judged_at < _JUDGED_AGAIN_S):
+        if snapshot is None:
             return
-        self._judged, self._judged_at = judged, time.monotonic()
+        self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied), time.monotonic())
         for service in self._unfailed_services():
             if self.applied.get(service.name, rounds + 1) > rounds:
                 continue

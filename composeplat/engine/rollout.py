@@ -52,7 +52,8 @@ class Rollout:
 
     def tick(self) -> None:
         rounds, snapshot = self.watcher.rounds, self.watcher.latest
-        self.monitor.judge_services(snapshot, rounds)
+        if self.monitor.has_news(snapshot, rounds):
+            self.monitor.judge_services(snapshot, rounds)
         self.retries.report(self.monitor.retries)
 
     def wait(self) -> None:

@@ -54,8 +54,9 @@ def test_a_lease_that_someone_else_has_now() -> None:
 def test_workloads_of_a_list() -> None:
     """With lists, workloads are read from them, and nothing is asked for each."""
     path = "/apis/apps/v1/namespaces/team/deployments"
+    web = {key: value for key, value in deployment("web").items() if key not in ("apiVersion", "kind")}
     with (
-        Server(otherwise=given(deployment("web"), deployment("api"), version="5")) as server,
+        Server(otherwise=given(web, deployment("api"), version="5")) as server,
         Api(server.access) as api,
     ):
         live = LiveList(server.access, path)
@@ -66,7 +67,7 @@ def test_workloads_of_a_list() -> None:
         live.stop()
         paths = [path for path in server.paths if "watch=1" not in path]
 
-    assert found == deployment("web")
+    assert found == {**web, "kind": "Deployment"}
     assert missing is None
     assert set(paths) == {path}
 

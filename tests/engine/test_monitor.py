@@ -132,3 +132,14 @@ def test_a_round_from_before_the_workload_was_applied() -> None:
     made.applied.clear()
 
     assert not made.is_over(READY, 4)
+
+
+def test_news(clock: list[float]) -> None:
+    """A judgement is repeated for another snapshot or round, and after a moment: causes depend on time too."""
+    item = monitor(has_health_check=True)
+    item.judge_services(READY, LATER)
+    seen = [item.has_news(READY, LATER), item.has_news(STARTING, LATER), item.has_news(READY, LATER + 1)]
+    clock[0] += 1
+
+    assert seen == [False, True, True]
+    assert item.has_news(READY, LATER)
