@@ -144,8 +144,8 @@ class Watcher:
             while not self._ended.is_set():
                 began = time.monotonic()
                 self._run_round(api, began)
-                took = time.monotonic() - began
-                self._ended.wait(min(max(_MIN_ROUND_INTERVAL_S, 2 * took), _MAX_POLL_INTERVAL_S))
+                least_s = _MIN_POLL_INTERVAL_S if self.unreachable else _MIN_ROUND_INTERVAL_S
+                self._ended.wait(min(max(least_s, 2 * (time.monotonic() - began)), _MAX_POLL_INTERVAL_S))
                 while not self._ended.is_set() and not self._is_round_due(began):
                     self._woken.wait(_MIN_POLL_INTERVAL_S if self._needs_attention else None)
                     self._woken.clear()
