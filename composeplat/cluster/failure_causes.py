@@ -36,7 +36,7 @@ from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 #: For how long a container may not be created: its Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
 #: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
-UNLOADED_FOR = 15.0
+UNLOADED_FOR = 30.0
 #: For how long a namespace may have no service account: the controller that creates it may be restarting.
 UNSERVED_FOR = 30.0
 #: For how long a claim may not be provisioned.
