@@ -719,12 +719,12 @@ def test_image_not_pulled_in_the_message_of_the_pod(reason: str, text: str, why:
         container="web",
     )
 
-    assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)), age={"unloaded": 15.0})
+    assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)), age={"unloaded": 30.0})
 
 
 def test_an_image_that_was_just_loaded() -> None:
     """The node may not know it yet, and the kubelet asks again: only after a while it is missing."""
-    state = web(pod(SET, state=waiting("ErrImageNeverPull", "not present")), age={"unloaded": 14.0}).state
+    state = web(pod(SET, state=waiting("ErrImageNeverPull", "not present")), age={"unloaded": 29.0}).state
 
     assert state is WorkloadState.WAITING
 
@@ -802,7 +802,7 @@ def test_a_volume_of_a_job_that_is_not_filled() -> None:
 
 def test_long_messages_are_shortened() -> None:
     """Words that nobody would read to the end are cut, and kept on one line."""
-    cause = web(pod(SET, state=waiting("ErrImageNeverPull", "a\tb\n" * 200)), age={"unloaded": 15.0}).cause
+    cause = web(pod(SET, state=waiting("ErrImageNeverPull", "a\tb\n" * 200)), age={"unloaded": 30.0}).cause
 
     assert cause is not None
     assert cause.message == f"image '{IMAGE}' can't be pulled: {'a b ' * 74}a b…"

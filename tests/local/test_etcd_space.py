@@ -186,12 +186,12 @@ def test_etcd_full_of_objects(etcd: Etcd, tmp_path: Path) -> None:
     count = fill(lambda number: etcd.put(f"key/{number}", str(number % 10) * 100_000))
 
     cleaner.check()
-    with pytest.raises(EtcdError, match="space exceeded"):
-        etcd.put("more", "1" * 1_000_000)
+    # The check may have made space for a value or two.
+    fill(lambda number: etcd.put(f"more/{number}", "1" * 1_000_000))
     now += 10
     cleaner.check()
     assert not etcd.space().is_full
-    assert [line.rpartition(", ")[2] for line in lines] == ["objects must be deleted"]
+    assert [line.rpartition(", ")[2] for line in lines].count("objects must be deleted") == 1
 
     for number in range(count // 2):
         etcd.delete(f"key/{number}")
