@@ -187,7 +187,7 @@ class Api:
 
     def lines(self, path: str) -> Generator[str, None, None]:
         """Yield the lines of a body without an end, such as a followed log."""
-        for line in self._stream(path, "*/*", timeout=_TIMEOUT_S, is_endless=True):
+        for line in self._stream(path, "*/*"):
             yield line.decode("utf-8", "replace").rstrip("\n")
 
     def watch(
@@ -199,22 +199,16 @@ class Api:
         """
         query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         path += ("&" if "?" in path else "?") + query
-        for line in self._stream(path, "application/json", timeout=_TIMEOUT_S, is_endless=True, on_open=on_open):
+        for line in self._stream(path, "application/json", on_open):
             yield self._decoded(line)
 
     def _stream(
-        self,
-        path: str,
-        accept: str,
-        *,
-        timeout: float,
-        is_endless: bool = False,
-        on_open: Callable[[socket.socket], None] | None = None,
+        self, path: str, accept: str, on_open: Callable[[socket.socket], None] | None = None
     ) -> Generator[bytes, None, None]:
-        """Yield the lines of a response, over a connection of its own."""
+        """Yield the lines of a response that may be silent for hours, over a connection of its own."""
         for may_renew in (True, False):
             credential = self._current()
-            connection = self._connect(credential, timeout)
+            connection = self._connect(credential, _TIMEOUT_S)
             try:
                 connection.connect()
                 sock = connection.sock
@@ -225,8 +219,7 @@ class Api:
                     continue
                 if answer.status != http.client.OK:
                     raise _refusal(answer.status, answer.read(), self.access)
-                if is_endless:
-                    keep_alive(sock)
+                keep_alive(sock)
                 if on_open is not None:
                     on_open(sock)
                 yield from iter(answer.readline, b"")

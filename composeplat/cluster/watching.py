@@ -114,10 +114,13 @@ class Watcher:
     def request_round(self) -> int:
         """Ask for a round that begins from now on, and return its number: it shows every change until now."""
         with self._lock:
-            number = self._begun + 1
-            self._wanted = max(self._wanted, number)
+            return self._request_round()
+
+    def _request_round(self) -> int:
+        """Do the same with the lock held."""
+        self._wanted = self._begun + 1
         self._woken.set()
-        return number
+        return self._wanted
 
     def stop(self) -> None:
         self._ended.set()
@@ -186,7 +189,7 @@ class Watcher:
         for kind, path in self._paths.items():
             self._list(api, caches, kind, path)
         snapshot = self._make_snapshot(caches)
-        if is_troubled(snapshot):
+        if _is_troubled(snapshot):
             for kind, path in self._explaining_paths.items():
                 self._list(api, caches, kind, path)
         if self._lacks_autoscaler(snapshot):
@@ -221,8 +224,7 @@ class Watcher:
                 return
             snapshot = self._make_snapshot(self._caches)
             if self._lacks_events(self._caches, snapshot) or self._lacks_autoscaler(snapshot):
-                self._wanted = max(self._wanted, self._begun + 1)
-                self._woken.set()
+                self._request_round()
             else:
                 self._latest, self._latest_changes = snapshot, changes
 
@@ -235,20 +237,20 @@ class Watcher:
             pods=caches["Pod"].objects,
             age=self._ages.age,
         )
-        if is_troubled(snapshot) and "Event" in caches:
+        if _is_troubled(snapshot) and "Event" in caches:
             snapshot.claims, snapshot.events = caches["PersistentVolumeClaim"].objects, caches["Event"].objects
         if _has_unscheduled(snapshot):
             snapshot.has_autoscaler = self._autoscaler
         return snapshot
 
     def _lacks_events(self, caches: Mapping[str, ObjectCache], snapshot: Snapshot) -> bool:
-        return "Event" not in caches and is_troubled(snapshot)
+        return "Event" not in caches and _is_troubled(snapshot)
 
     def _lacks_autoscaler(self, snapshot: Snapshot) -> bool:
         return not self._knows_autoscaler and _has_unscheduled(snapshot)
 
 
-def is_troubled(snapshot: Snapshot) -> bool:
+def _is_troubled(snapshot: Snapshot) -> bool:
     """Return whether something may have to be explained: nothing is there yet, or a pod is missing or not ready."""
     return (
         not snapshot.workloads or not all(map(is_ready_or_completed, snapshot.pods)) or _lacks_pods(snapshot.workloads)

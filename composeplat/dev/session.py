@@ -20,7 +20,7 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.node_processors import node_processors
-from composeplat.cluster.watching import FURTHER_WORKLOADS, WORKLOADS, Watcher, environment_selector
+from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
 from composeplat.dev.helper import HelperBuild, HelperImage
@@ -30,6 +30,7 @@ from composeplat.dev.replacement import Replacement
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import find_data_folder, writing
+from composeplat.engine.preflight import KINDS
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Identity, Plan, ServicePlan
 from composeplat.system.processes import ProcessId
@@ -215,10 +216,9 @@ class Development:
     def _watched_workloads(self) -> Iterator[dict[str, LiveList]]:
         """Lists of the environment's Deployments, and of the kind of the service's own workload."""
         selector = environment_selector(self.plan.environment)
-        versions = {kind: version for version, kind in (*WORKLOADS, *FURTHER_WORKLOADS)}
         lists = {
             kind: LiveList(
-                self.target.access, kind_path(versions[kind], kind, self.plan.namespace) + selector, self._changed
+                self.target.access, kind_path(KINDS[kind], kind, self.plan.namespace) + selector, self._changed
             )
             for kind in ("Deployment", self.service.workload_kind)
         }

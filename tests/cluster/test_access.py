@@ -484,12 +484,6 @@ def test_kubeconfig_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 # what is asked of a server --------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as server:
-        yield server
-
-
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

@@ -17,12 +17,6 @@ ILL = refusal(503, "etcd is ill")
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask often, and let silence be long soon."""
     for name, seconds in (("_PING_INTERVAL_S", 0.01), ("_WARN_AFTER_S", 0.2), ("_MAX_SILENCE_S", 1.0)):

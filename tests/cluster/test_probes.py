@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,12 +11,6 @@ from composeplat.cluster.probes import probe_port, read_last_lines
 from tests.cluster.objects import NAMESPACE, Answer, Server, no_server, refusal
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as server:
-        yield server
 
 
 # logs -----------------------------------------------------------------------------------------------------------------

@@ -28,12 +28,6 @@ def secret(shown: str | None = "A", **data: str) -> Answer:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
 def api(server: Server) -> Iterator[Api]:
     with Api(server.access) as api:
         yield api

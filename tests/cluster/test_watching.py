@@ -45,12 +45,6 @@ ILL = refusal(503, "etcd is ill")
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
 def watcher(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watcher]:
     """A watcher that takes little time between its rounds."""
     monkeypatch.setattr("composeplat.cluster.watching._MIN_POLL_INTERVAL_S", 0.01)
