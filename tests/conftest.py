@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from composeplat.compose.load import Loaded, Request, load
@@ -32,6 +33,11 @@ VARIABLES = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "XD
 ENDURANCE = os.environ.get("ENDURANCE") == "1"
 
 own_data.protect()
+# How long an example takes is the machine's affair: on a busy one, an ordinary example can take several times as long.
+hypothesis.settings.register_profile(
+    "any-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any-machine")
 
 
 def split_log_path(stderr: str) -> tuple[str, str]:

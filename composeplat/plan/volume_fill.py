@@ -21,8 +21,9 @@ VOLUMES = "/.platform/volumes"
 #: What root needs to copy files with their owners and modes.
 _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID")
 
-#: A folder is filled from until the file is removed, so that a fill that was killed is completed. The attributes, of
-#: which one is always there, say that a volume was filled: what a program deleted stays deleted.
+#: A folder is filled from until the file is removed, so that a fill that was killed is completed. The file is there
+#: before any content, so it is looked for after content: the other way around, both can begin between the two looks.
+#: The attributes, of which one is always there, say that a volume was filled: what a program deleted stays deleted.
 _FILL = f"""\
 PATH={TOOLS}; umask 0; user=$1 group=$2; shift 2
 content() {{ find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .platform-filling -print -quit; }}
@@ -50,7 +51,7 @@ shape() {{
 }}
 while [ $# -gt 0 ]; do
   begun=$2/.platform-filling
-  if [ -e "$begun" ] || [ -z "$(content "$2")" ]; then
+  if [ -z "$(content "$2")" ] || [ -e "$begun" ]; then
     rmdir "$2/lost+found" 2>/dev/null
     if [ -d "$1" ] && [ -n "$(content "$1")" ]; then fill "$1" "$2"
     elif [ -e "$begun" ]; then flock 9 9<"$begun"

@@ -98,7 +98,7 @@ class Machine:
         for made in (self.tools, self.image, self.volume, programs):
             made.mkdir()
         put_programs(programs)
-        self._fill = self._placed(fill)
+        self.script = self._placed(fill)
         subprocess.run(
             [programs / "busybox", "sh", "-c", self._placed(install).replace("cd /bin", f"cd {programs}")], check=True
         )
@@ -106,9 +106,21 @@ class Machine:
     def _placed(self, script: str) -> str:
         return script.replace("$$(", "$(").replace(TOOLS, str(self.tools))
 
-    def start(self, user: str = "", group: str = "", *, source: str | None = None) -> subprocess.Popen[str]:
+    def start(
+        self, user: str = "", group: str = "", *, source: str | None = None, script: str = ""
+    ) -> subprocess.Popen[str]:
         path = str(self.image) if source is None else source
-        command = [str(self.tools / "busybox"), "sh", "-c", self._fill, "fill", user, group, path, str(self.volume)]
+        command = [
+            str(self.tools / "busybox"),
+            "sh",
+            "-c",
+            script or self.script,
+            "fill",
+            user,
+            group,
+            path,
+            str(self.volume),
+        ]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
 
     def fill(self, user: str = "", group: str = "", *, source: str | None = None) -> None:
@@ -281,6 +293,24 @@ def test_several_at_once_fill_once(machine: Machine) -> None:
 
 
 @needs_root
+def test_a_fill_that_begins_between_two_looks_is_waited_for(machine: Machine, tmp_path: Path) -> None:
+    """A second pod that looks into the volume just when the first begins to fill it doesn't take it for filled."""
+    names = many(machine)
+    looks, go = tmp_path / "looks", tmp_path / "go"
+    slow = tmp_path / "slow-find"
+    slow.write_text(f'#!/bin/sh\n: >{looks}\nuntil [ -e {go} ]; do :; done\nexec "{machine.tools}/busybox" find "$@"\n')
+    slow.chmod(0o755)
+    second = machine.start(script=machine.script.replace("{ find ", f"{{ {slow} "))
+    until_true(looks.exists)
+    first = machine.start()
+    until(machine, 10)
+    go.touch()
+    assert (*second.communicate(timeout=60), second.returncode) == ("", "", 0)
+    assert set(names) <= set(machine.names())
+    first.communicate()
+
+
+@needs_root
 def test_another_image_waits_and_leaves_the_fill_alone(machine: Machine) -> None:
     """A service whose image has nothing there starts when all is copied; what a kill left, the other completes."""
     names = many(machine)
@@ -313,6 +343,11 @@ def test_a_full_volume_is_an_error(machine: Machine) -> None:
 
 def until(machine: Machine, count: int) -> None:
     """Wait until more names than these are in the volume."""
+    until_true(lambda: len(machine.names()) > count)
+
+
+def until_true(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
-    while len(machine.names()) <= count:
+    while not holds():
         assert time.monotonic() < deadline
+        time.sleep(0.001)
