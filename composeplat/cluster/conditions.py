@@ -245,6 +245,8 @@ def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
                 return _creation_step(pod, snapshot) or _CREATING[reason]
             if reason:
                 return _REASONS.get(reason, str(reason))
+            if "terminated" in container.get("state", {}):
+                return "its container ended, and is not restarted yet"
         unhealthy = probe_failures(pod, snapshot)
         if unhealthy:
             return f"health check failed {format_times(event_count(unhealthy))}"

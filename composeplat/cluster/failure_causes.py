@@ -46,6 +46,8 @@ _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, w
 _ACCEPTS_AFTER_S = 10.0
 #: A container that ran for longer did work: it is not in a loop of crashes.
 _SOON_S = 60.0
+#: For so long the kubelet may report that a container ended before it reports that it waits.
+_REPORTED_S = 15.0
 #: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
 _FORGIVEN_RESTARTS = 3
 _MISSING_OBJECT = re.compile(r'(?:secret|configmap) "[^"]+" not found|non-existent (?:secret|config) key: \S+')
@@ -128,7 +130,7 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     restarts = container.get("restartCount", 0)
     if reason == "CrashLoopBackOff" and _fills_volumes(container):
         return replace(_unfilled(last, container["name"]), pod=where["pod"], previous=True)
-    ended = _soon_ended(pod, container)
+    ended = _soon_ended(pod, container, snapshot.time)
     if is_job or not restarts or not (ended or (last and reason == "CrashLoopBackOff")):
         return None
     if restarts <= _FORGIVEN_RESTARTS and _lacked_others(pod, ended or last, snapshot):
@@ -137,15 +139,18 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     return replace(crashed, previous=False) if ended else crashed
 
 
-def _soon_ended(pod: Object, container: Object) -> Object:
-    """Return how a container ended soon after its start; empty if it did not.
+def _soon_ended(pod: Object, container: Object, time: float) -> Object:
+    """Return how a container ended soon after its start, if that was lately; empty if it did not.
 
-    The kubelet reports it so for about ten seconds before it reports that it waits to restart it.
+    The kubelet reports it so for about ten seconds before it reports that it waits to restart it. For longer, there is
+    no kubelet: the node was off, which ended the container, and is not back yet.
     """
     ended: Object = container.get("state", {}).get("terminated") or {}
-    lasted = parse_time(ended.get("finishedAt")) - parse_time(ended.get("startedAt"))
+    started, finished = parse_time(ended.get("startedAt")), parse_time(ended.get("finishedAt"))
+    is_lately = time - finished.timestamp() < _REPORTED_S
     is_kept = "deletionTimestamp" not in pod["metadata"]
-    return ended if is_kept and ended.get("startedAt") and lasted < timedelta(seconds=_SOON_S) else {}
+    soon = finished - started < timedelta(seconds=_SOON_S)
+    return ended if is_kept and is_lately and ended.get("startedAt") and soon else {}
 
 
 def _lacked_others(pod: Object, last: Object, snapshot: Snapshot) -> bool:

@@ -35,6 +35,8 @@ class Snapshot:
     events: list[Object] = field(default_factory=list)
     age: Callable[[str], float] = field(default=lambda _: 0.0)
     """For how many seconds a condition has been seen, by a key; the first call starts the count."""
+    time: float = 0.0
+    """When it was made by the clock of the API server, in seconds since 1970; 0 if that is not known."""
     has_autoscaler: bool | None = False
     """Whether the cluster has an autoscaler; None if that can't be read."""
     _pods_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)

@@ -93,6 +93,8 @@ class Watcher:
         self._begun = self._rounds = self._wanted = 0
         self._autoscaler: bool | None = None
         self._knows_autoscaler = False
+        self._clock_offset = 0.0
+        """The clock of the API server less that of this machine."""
         self.unreachable = ""
         """Why the last round failed; empty if it did not."""
         self.unreachable_since = 0.0
@@ -188,6 +190,7 @@ class Watcher:
         caches = dict(self._caches)
         for kind, path in self._paths.items():
             self._list(api, caches, kind, path)
+        self._clock_offset = api.server_time - time.time()
         snapshot = self._make_snapshot(caches)
         if _is_troubled(snapshot):
             for kind, path in self._explaining_paths.items():
@@ -236,6 +239,7 @@ class Watcher:
             replica_sets=caches["ReplicaSet"].objects,
             pods=caches["Pod"].objects,
             age=self._ages.age,
+            time=time.time() + self._clock_offset,
         )
         if _is_troubled(snapshot) and "Event" in caches:
             snapshot.claims, snapshot.events = caches["PersistentVolumeClaim"].objects, caches["Event"].objects

@@ -41,6 +41,8 @@ _OPERATIONS = {
     "import": Operation.CREATE,
     "refresh": Operation.SAME,
 }
+#: What is around the creation of a replacement, before or after it: the resource is done when that is.
+_STEPS_OF_REPLACEMENTS = frozenset({"replace", "delete-replaced"})
 #: Annotations for Pulumi itself.
 _NOT_SHOWN = ("metadata.annotations.pulumi.com/", 'metadata.annotations["pulumi.com/')
 
@@ -123,6 +125,8 @@ class Events:
             if change is not None and change.operation is not Operation.SAME:
                 self.drifted.append(change)
             return None
+        if metadata["op"] in _STEPS_OF_REPLACEMENTS:
+            return urn
         self.done.add(urn)
         reference = ((metadata.get("new") or {}).get("outputs") or {}).get("ref")
         if isinstance(reference, str):

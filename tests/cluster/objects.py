@@ -19,7 +19,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.snapshot import Object, Snapshot
+from composeplat.cluster.snapshot import Object, Snapshot, parse_time
 
 NAMESPACE = "team"
 IMAGE = "registry.example.com/web:2"
@@ -208,7 +208,7 @@ def event(about: Object, reason: str, message: str = "", *, kind: str = "Warning
     }
 
 
-def snapshot(*held: Object, age: Mapping[str, float] | None = None) -> Snapshot:
+def snapshot(*held: Object, age: Mapping[str, float] | None = None, moment: str = "") -> Snapshot:
     """What a namespace holds; ``age`` says for how long something was seen, by the word before its ``/``."""
     ages = age or {}
     return Snapshot(
@@ -222,6 +222,7 @@ def snapshot(*held: Object, age: Mapping[str, float] | None = None) -> Snapshot:
         claims=_of_kind(held, "PersistentVolumeClaim"),
         events=_of_kind(held, "Event"),
         age=lambda what: ages.get(what.partition("/")[0], 0.0),
+        time=parse_time(moment).timestamp(),
     )
 
 

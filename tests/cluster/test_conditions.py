@@ -910,6 +910,23 @@ def test_a_second_crash_before_the_kubelet_waits(made: Object, code: str) -> Non
     assert cause is None or not cause.previous
 
 
+@pytest.mark.parametrize(
+    ("moment", "state"),
+    [
+        pytest.param("2025-06-01T12:00:31Z", WorkloadState.FAILED, id="a-moment-ago"),
+        pytest.param("2025-06-01T12:00:41Z", WorkloadState.WAITING, id="before-the-node-was-off"),
+    ],
+)
+def test_an_end_that_the_kubelet_has_not_seen_yet(moment: str, state: WorkloadState) -> None:
+    """Where a cluster was stopped and started again, its containers have ended, and that is no failure."""
+    stopped = again(finished="2025-06-01T12:00:21Z")
+    found = workload_status("Deployment", "web", snapshot(WEB, SET, stopped, moment=moment))
+
+    assert found.state == state
+    if state == WorkloadState.WAITING:
+        assert found.message == "0/1 ready, its container ended, and is not restarted yet"
+
+
 def database(*, since: str, ready: bool = True) -> Object:
     """A pod of another service, and since when it is ready, or not."""
     made = pod(DB, "0", state=running(), ready=ready)

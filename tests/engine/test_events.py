@@ -205,6 +205,21 @@ def test_replace(order: list[str]) -> None:
     ] == events.effective_changes
 
 
+def test_a_replacement_is_done_when_it_is_created() -> None:
+    """A Job that goes first is not done while its replacement waits for a dependency."""
+    events = handle_events(
+        before("delete-replaced", WORKLOAD, old=deployment()),
+        after("delete-replaced", WORKLOAD, old=deployment()),
+        before("replace", WORKLOAD, old=deployment(), new=deployment(2)),
+        after("replace", WORKLOAD, old=deployment(), new=deployment(2)),
+        before("create-replacement", WORKLOAD, old=deployment(), new=deployment(2)),
+    )
+    assert not events.done
+
+    events.handle(after("create-replacement", WORKLOAD, old=deployment(), new=deployment(2)))
+    assert events.done == {WORKLOAD}
+
+
 def test_delete() -> None:
     """What is deleted is named by what it was."""
     events = handle_events(before("delete", WORKLOAD, old=deployment()), after("delete", WORKLOAD, old=deployment()))
