@@ -14,6 +14,8 @@ from pathlib import Path
 
 _MOST = 2
 _PYTEST = (sys.executable, "-m", "pytest")
+#: Collecting all other tests takes longer than some of these.
+FOLDERS = ("tests/deploy", "tests/local")
 _SELECTION = ("-m", "cluster and not real and not vm", "--durations", "10")
 _PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _TESTS_FAILED = 1
@@ -22,7 +24,7 @@ _TESTS_FAILED = 1
 def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         options = ("-o", f"cache_dir={cache}")
-        status = subprocess.run([*_PYTEST, *_SELECTION, *_PARALLEL, *options], check=False).returncode
+        status = subprocess.run([*_PYTEST, *_SELECTION, *_PARALLEL, *options, *FOLDERS], check=False).returncode
         failed = read_failed(Path(cache)) if status == _TESTS_FAILED else []
     again = files_to_repeat(failed)
     if not again:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.run_on_cluster import files_to_repeat, read_failed
+from tests.conftest import ROOT
+from tests.run_on_cluster import FOLDERS, files_to_repeat, read_failed
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,14 @@ def test_what_pytest_noted(pytester_folder: Path) -> None:
     """The failed tests are those that pytest itself notes in its cache."""
     assert read_failed(pytester_folder / "cache") == ["test_it.py::test_wrong"]
     assert read_failed(pytester_folder) == []
+
+
+def test_no_test_of_the_cluster_is_elsewhere() -> None:
+    """The run collects two folders; `make real` and `make vm` run the others."""
+    files = [path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    marked = {str(path.parent) for path in files if "mark.cluster" in (ROOT / path).read_text()}
+
+    assert marked - {"tests/real", "tests/vm"} == set(FOLDERS)
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ import base64
 import dataclasses
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,11 @@ class Exactly:
     value: Mapping[Hashable, Any]
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Reads the case files."""
 
 
-def _read_exactly(loader: yaml.SafeLoader, node: yaml.Node) -> Exactly:
+def _read_exactly(loader: _Loader, node: yaml.Node) -> Exactly:
     assert isinstance(node, yaml.MappingNode)
     return Exactly(loader.construct_mapping(node, deep=True))
 
@@ -130,6 +131,7 @@ class CaseFile:
         return (set(self.data) - _OF_FILE) | (inner - _FIELDS)
 
 
+@cache
 def case_files() -> list[CaseFile]:
     found = sorted(HERE.rglob("*.yaml"))
     return [CaseFile(path, yaml.load(path.read_text(), Loader=_Loader)) for path in found]  # noqa: S506 -- a safe loader
