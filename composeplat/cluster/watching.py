@@ -85,6 +85,8 @@ class Watcher:
         self._ended = threading.Event()
         self._woken = threading.Event()
         """Set when a round may be due."""
+        self._hurried = threading.Event()
+        """Set when the pause after a round is to end."""
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._latest: Snapshot | None = None
@@ -124,8 +126,13 @@ class Watcher:
         self._woken.set()
         return self._wanted
 
+    def hurry(self) -> None:
+        """End the pause before the next round, if one is asked for: somebody waits for nothing else."""
+        self._hurried.set()
+
     def stop(self) -> None:
         self._ended.set()
+        self._hurried.set()
         self._woken.set()
         if self._thread is not None:
             self._thread.join(timeout=_STOP_TIMEOUT_S)
@@ -150,7 +157,8 @@ class Watcher:
                 began = time.monotonic()
                 self._run_round(api, began)
                 least_s = _MIN_POLL_INTERVAL_S if self.unreachable else _MIN_ROUND_INTERVAL_S
-                self._ended.wait(min(max(least_s, 2 * (time.monotonic() - began)), _MAX_POLL_INTERVAL_S))
+                self._hurried.wait(min(max(least_s, 2 * (time.monotonic() - began)), _MAX_POLL_INTERVAL_S))
+                self._hurried.clear()
                 while not self._ended.is_set() and not self._is_round_due(began):
                     self._woken.wait(_MIN_POLL_INTERVAL_S if self._needs_attention else None)
                     self._woken.clear()

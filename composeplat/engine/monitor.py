@@ -7,12 +7,12 @@ Must not wait, ask or print: it decides from its input alone, so that it is test
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import Snapshot
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_ready, ready_since
 from composeplat.components.resource_names import ResourceName
 from composeplat.engine.events import Events, Operation
 from composeplat.plan.desired import Plan, ServicePlan
@@ -48,6 +48,8 @@ class Monitor:
     """Whether images are built and nothing is deployed."""
     _built: set[str] = field(default_factory=set)
     _stable_since: float | None = None
+    _ready_since: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """A pod, the moment of its condition and its containers -> since when a snapshot has shown it as ready."""
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> the cause of its last failed try, while it tries again."""
     _judged_snapshot: Snapshot | None = None
@@ -130,6 +132,12 @@ class Monitor:
         name = self._names.get(key.name)
         return name if name in self.chosen else None
 
+    def _note_ready_pods(self, snapshot: Snapshot) -> None:
+        """Note since when pods are ready, which is seen before a round shows that their workload was applied."""
+        now = time.monotonic()
+        ready = (_readiness(pod) for pod in snapshot.pods if is_ready(pod))
+        self._ready_since = {pod: self._ready_since.get(pod, now) for pod in ready}
+
     def has_news(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Return whether a judgement may differ from the last one."""
         known_rounds, known_applied, at = self._judged
@@ -143,6 +151,7 @@ class Monitor:
         """Judge every service whose workload is shown as applied by the last round."""
         if snapshot is None:
             return
+        self._note_ready_pods(snapshot)
         self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied), time.monotonic())
         for service in self._unfailed_services():
             if self.applied.get(service.name, rounds + 1) > rounds:
@@ -165,6 +174,7 @@ class Monitor:
         """Return whether the deployment is over: all services are ready or have failed, and Jobs have started."""
         if snapshot is None or any(self.applied.get(name, rounds + 1) > rounds for name in self.chosen):
             return False
+        self._note_ready_pods(snapshot)
         running = False
         going = self._unfailed_services()
         for service in going:
@@ -176,8 +186,23 @@ class Monitor:
                 return False
         if self._stable_since is None:
             self._stable_since = time.monotonic()
-        stable_s = _JOB_STABLE_S if running else _STABLE_S if any(map(self._only_runs, going)) else 0.0
-        return time.monotonic() - self._stable_since >= stable_s
+        if running:
+            return time.monotonic() - self._stable_since >= _JOB_STABLE_S
+        only_run = [service for service in going if self._only_runs(service)]
+        return not only_run or time.monotonic() - self._all_ready_since(only_run, snapshot) >= _STABLE_S
+
+    def _all_ready_since(self, services: Collection[ServicePlan], snapshot: Snapshot) -> float:
+        """Since when the pods of some services, which are ready, have been seen ready with the same containers."""
+        names = {
+            pod
+            for service in services
+            for pod in service_status(*service.workload, service.cluster_name, snapshot).pods
+        }
+        now = time.monotonic()
+        return max(
+            (self._ready_since.get(_readiness(pod), now) for pod in snapshot.pods if pod["metadata"]["name"] in names),
+            default=now,
+        )
 
     def _only_runs(self, service: ServicePlan) -> bool:
         """Return whether a changed service counts as ready while it runs."""
@@ -197,3 +222,10 @@ class Monitor:
             service.name: service_status(*service.workload, service.cluster_name, snapshot or Snapshot())
             for service in self._unfailed_services()
         }
+
+
+def _readiness(pod: Object) -> tuple[str, ...]:
+    """What differs once a pod has been not ready in between, or one of its containers has started again."""
+    statuses = container_statuses(pod)
+    containers = [f"{status.get('containerID')} {status.get('restartCount')}" for status in statuses]
+    return (pod["metadata"]["uid"], ready_since(pod).isoformat(), *containers)

@@ -65,6 +65,7 @@ class Rollout:
             shown_by = self.watcher.request_round()
             for name in self.monitor.chosen:
                 self.monitor.applied.setdefault(name, shown_by)
+        self.watcher.hurry()
         while not self.stack.is_interrupted:
             rounds, snapshot = self.watcher.rounds, self.watcher.latest
             self.monitor.judge_services(snapshot, rounds)

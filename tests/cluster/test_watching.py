@@ -174,6 +174,22 @@ def test_rounds(server: Server, watcher: Watcher) -> None:
     assert 2 <= watcher.rounds <= server.paths.count(USUAL[0])
 
 
+def test_a_round_without_a_pause(server: Server, watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round that somebody waits for is not put off by the pause after the last one."""
+    monkeypatch.setattr("composeplat.cluster.watching._MIN_ROUND_INTERVAL_S", 60.0)
+    monkeypatch.setattr("composeplat.cluster.watching._MAX_POLL_INTERVAL_S", 60.0)
+    until(lambda: watcher.latest is not None)
+    shown_by = watcher.request_round()
+    time.sleep(0.2)
+
+    assert watcher.rounds < shown_by
+
+    watcher.hurry()
+    until(lambda: watcher.rounds >= shown_by)
+
+    assert server.paths.count(USUAL[0]) == 2
+
+
 def test_many_waits_share_a_reader(server: Server, watcher: Watcher) -> None:
     """However often a view is wished for, one connection lists the objects."""
     for _ in range(20):

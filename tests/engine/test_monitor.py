@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.snapshot import Snapshot
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
@@ -62,6 +63,37 @@ def test_ready_for_a_moment(clock: list[float]) -> None:
         seen.append(item.is_over(view, LATER))
 
     assert seen == [False, False, False, False, False, True]
+
+
+def test_ready_before_the_round(clock: list[float]) -> None:
+    """The time counts from the first snapshot with the ready pod, also if no round has shown the workload yet."""
+    item = monitor()
+    item.judge_services(READY, APPLIED - 1)
+    clock[0] += 1.4
+    early = item.is_over(READY, LATER)
+    clock[0] += 0.2
+
+    assert (early, item.is_over(READY, LATER)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(snapshot(WEB, OWNER, pod(OWNER, "older", state=running(), ready=True)), id="another-pod"),
+        pytest.param(snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=True, restarts=1)), id="restarted"),
+        pytest.param(STARTING, id="not-ready"),
+    ],
+)
+def test_other_containers_were_ready_before(clock: list[float], before: Snapshot) -> None:
+    """Another pod, other containers of the same pod, and a pod that was not ready, don't count."""
+    item = monitor()
+    item.judge_services(before, APPLIED - 1)
+    seen = []
+    for second in (1.6, 3.0, 3.2):
+        clock[0] = 100.0 + second
+        seen.append(item.is_over(READY, LATER))
+
+    assert seen == [False, False, True]
 
 
 @pytest.mark.usefixtures("clock")
