@@ -21,6 +21,7 @@ from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
+from composeplat.engine.new_state import write_new_state
 from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
 from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
 from composeplat.engine.target import Target
@@ -268,15 +269,18 @@ class Workspace:
     def make_stack(self) -> None:
         """Create the stack, and write the salt of its secrets where Pulumi looks for it."""
         settings = self.folder / f"Pulumi.{self.namespace}.yaml"
+        path = self.state_file if self._has_private_state else None
         state = self.read_state()
         if state is None:
+            self._read.clear()
             with writing(settings):
                 settings.unlink(missing_ok=True)
+                if write_new_state(path, self.environment_name, self.namespace, self.environment):
+                    return
             made = self.runner.run_locked("stack", "init", "--stack", self.namespace)
-            self._read.clear()
             if made.status and "already exists" not in made.output:
                 raise explain(made.output)
-        elif not settings.exists():
+        elif state and not settings.exists():
             salt = ((state.get("secrets_providers") or {}).get("state") or {}).get("salt")
             with writing(settings):
                 write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")

@@ -606,6 +606,27 @@ def test_make_stack(workspace: Workspace) -> None:
     assert not (workspace.folder / "Pulumi.team.yaml").exists()
 
 
+def test_make_another_stack(workspace: Workspace) -> None:
+    """The state of a stack beside others is written without Pulumi, in our own folder alone."""
+    notes = answering(workspace)
+    (workspace.folder / "Pulumi.team.yaml").write_text("encryptionsalt: old\n")
+    path = workspace.state_file
+    assert path is not None
+    (path.parents[2]).mkdir(parents=True)
+    (path.parents[2] / "meta.yaml").write_text("version: 1\n")
+
+    assert workspace.read_state() is None
+    workspace.make_stack()
+
+    # A run that is killed before Pulumi has written the settings leaves no others.
+    workspace.make_stack()
+
+    assert asked(notes) == []
+    assert workspace.read_state() == {}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not (workspace.folder / "Pulumi.team.yaml").exists()
+
+
 def test_make_a_stack_that_is_there(workspace: Workspace) -> None:
     """For a stack that is there the settings are written again where they are missing, with the salt of its secrets."""
     notes = answering(workspace)

@@ -1,0 +1,132 @@
+"""The state of a new stack that is written without Pulumi is one that Pulumi takes for its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from composeplat.engine.new_state import is_known_layout, new_state, write_new_state
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import PULUMI
+
+
+class Pulumi:
+    """The real program, with a folder of files as its backend."""
+
+    def __init__(self, folder: Path) -> None:
+        self.backend, self.project = folder / "state", folder / "project"
+        for made in (self.backend, self.project, folder / "home"):
+            made.mkdir()
+        (self.project / "Pulumi.yaml").write_text('{"name": "shop", "runtime": "python"}\n')
+        self.program = str(Toolchain(os.environ).need(PULUMI).path)
+        self.variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder / "home"),
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{self.backend}",
+            "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+        }
+
+    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.program, *args, "--non-interactive", "--color", "never"],
+            cwd=self.project,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def need(self, *args: str) -> str:
+        done = self.run(*args)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    def path(self, stack: str) -> Path:
+        return self.backend / ".pulumi" / "stacks" / "shop" / f"{stack}.json"
+
+    def latest(self, stack: str) -> dict[str, object]:
+        """The deployment in a state, without what differs with each run."""
+        latest = json.loads(self.path(stack).read_text())["checkpoint"]["latest"]
+        assert latest["manifest"].pop("time")
+        assert latest["secrets_providers"]["state"].pop("salt").startswith("v1:")
+        return dict(latest)
+
+
+def test_pulumi_takes_the_state(tmp_path: Path) -> None:
+    """A run on a written state leaves the same as one on a stack that Pulumi made, with a salt of its own."""
+    pulumi = Pulumi(tmp_path)
+    pulumi.need("stack", "init", "--stack", "made")
+    written = write_new_state(pulumi.path("written"), "shop", "written", {})
+
+    assert written
+    assert [row["name"] for row in json.loads(pulumi.need("stack", "ls", "--json"))] == ["made", "written"]
+    assert "already exists" in pulumi.run("stack", "init", "--stack", "written").stderr
+
+    for stack in ("made", "written"):
+        pulumi.need("destroy", "--yes", "--skip-preview", "--stack", stack, "--exec-kind", "auto.local")
+
+    assert pulumi.latest("made") == pulumi.latest("written")
+
+
+def test_settings_get_a_salt(tmp_path: Path) -> None:
+    """Pulumi writes the salt of the secrets into the settings, another one for each stack."""
+    pulumi = Pulumi(tmp_path)
+    pulumi.need("stack", "init", "--stack", "made")
+    write_new_state(pulumi.path("written"), "shop", "written", {})
+    pulumi.need("destroy", "--yes", "--skip-preview", "--stack", "written", "--exec-kind", "auto.local")
+    made, written = (pulumi.project / f"Pulumi.{stack}.yaml" for stack in ("made", "written"))
+
+    assert written.read_text().startswith("encryptionsalt: v1:")
+    assert made.read_text() != written.read_text()
+
+
+def test_the_first_stack_is_left_to_pulumi(tmp_path: Path) -> None:
+    """Nothing is written into a folder whose layout Pulumi has not chosen yet, or without a folder."""
+    path = tmp_path / ".pulumi" / "stacks" / "shop" / "team.json"
+
+    assert not write_new_state(path, "shop", "team", {})
+    assert not write_new_state(None, "shop", "team", {})
+    assert not path.exists()
+
+
+def test_a_state_is_never_replaced(tmp_path: Path) -> None:
+    """A state that is there stays."""
+    path = tmp_path / ".pulumi" / "stacks" / "shop" / "team.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("kept")
+    (tmp_path / ".pulumi" / "meta.yaml").write_text("version: 1\n")
+
+    assert not write_new_state(path, "shop", "team", {})
+    assert path.read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "variables", "is_known"),
+    [
+        ("version: 1\n", {}, True),
+        ("version: 1\n", {"PULUMI_DIY_BACKEND_URL": "x"}, True),
+        ("version: 1\n", {"PULUMI_DIY_BACKEND_GZIP": "true"}, False),
+        ("version: 1\n", {"PULUMI_SELF_MANAGED_STATE_LEGACY_LAYOUT": "true"}, False),
+        ("version: 2\n", {}, False),
+        ("version: 0\n", {}, False),
+        ("", {}, False),
+    ],
+)
+def test_layout(metadata: str, variables: dict[str, str], *, is_known: bool) -> None:
+    """Only the layout that the text is for is written, and no packed one."""
+    assert is_known_layout(metadata, variables) is is_known
+
+
+def test_text() -> None:
+    """The state names its stack and has no deployment yet."""
+    assert json.loads(new_state("shop", "team")) == {
+        "version": 3,
+        "checkpoint": {"stack": "organization/shop/team", "latest": None},
+    }
