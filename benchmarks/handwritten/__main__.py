@@ -1,7 +1,7 @@
 """The objects of a file of manifests, each as a resource of its own class: what one would write by hand.
 
 It has no components, so a resource less for each service than ours.
-``MANIFESTS`` names the file.
+``MANIFESTS`` names the file. With ``WAITS=true`` Pulumi waits until the objects are ready.
 """
 
 import os
@@ -16,7 +16,8 @@ with open(os.environ["MANIFESTS"], encoding="utf-8") as stream:
 
 for document in documents:
     metadata = document["metadata"]
-    metadata["annotations"] = {**metadata.get("annotations", {}), "pulumi.com/skipAwait": "true"}
+    if os.environ.get("WAITS") != "true":
+        metadata["annotations"] = {**metadata.get("annotations", {}), "pulumi.com/skipAwait": "true"}
     resource = {"Deployment": Deployment, "Service": Service}[document["kind"]]
     resource(f"{document['kind'].lower()}-{metadata['name']}", metadata=metadata, spec=document["spec"])
 
