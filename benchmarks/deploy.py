@@ -28,9 +28,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, KUBE, PULUMI
@@ -356,12 +356,20 @@ def _cell(figures: Figures) -> str:
 # the ground -----------------------------------------------------------------------------------------------------------
 
 
-def prepare(folder: Path, say: Callable[[str], None]) -> tuple[Ground, Any]:
+def simulated_cluster(environment: Mapping[str, str]) -> LocalCluster:
+    return local_cluster(environment, ports=PORTS, simulated=NODES)
+
+
+def prepare(
+    folder: Path,
+    say: Callable[[str], None],
+    make_cluster: Callable[[Mapping[str, str]], LocalCluster] = simulated_cluster,
+) -> tuple[Ground, LocalCluster]:
     """Start a simulated cluster of the benchmark's own."""
     environment = {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder / "cluster")}
     toolchain = Toolchain(environment)
     toolchain.need_all(DEPLOY_TOOLS)
-    cluster = local_cluster(environment, ports=PORTS, simulated=NODES)
+    cluster = make_cluster(environment)
     say(f"starting a simulated cluster of {NODES} nodes")
     cluster.start()
     bin_folder = folder / "bin"

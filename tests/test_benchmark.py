@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -14,6 +16,10 @@ import pytest
 import yaml
 
 from tests.conftest import ROOT, VARIABLES, Folder, Outcome, Project
+
+# Benchmarks are scripts that import each other.
+sys.path.append(str(ROOT / "benchmarks"))
+import scale
 
 SCRIPT = ROOT / "benchmarks" / "render.py"
 
@@ -113,6 +119,79 @@ def test_measured_values(project: Project) -> None:
     assert sorted(name.partition("/")[0] for name in reading.names) == sorted(
         ["StatefulSet", "Service", "PersistentVolumeClaim", "Secret"] * 2
     )
+
+
+# many services --------------------------------------------------------------------------------------------------------
+
+
+def test_many_services(project: Project) -> None:
+    """Ten services are alike in every size: a volume, an endpoint and two dependencies; one change is one variable."""
+    for size in (10, 30):
+        reading = project(scale.definition(size)).read()
+        assert reading.messages == []
+        assert reading.plan is not None
+        kinds = Counter(name.partition("/")[0] for name in reading.names)
+        tens = size // 10
+        assert (kinds["PersistentVolumeClaim"], kinds["Ingress"], len(reading.plan.edges)) == (tens, tens, 2 * tens)
+        assert kinds["Deployment"] + kinds["StatefulSet"] == kinds["Service"] == size
+
+    before, after = (yaml.safe_load(text)["services"] for text in (scale.definition(20), scale.definition(20, "yes")))
+    assert [name for name in before if before[name] != after[name]] == ["app19"]
+
+
+def step(seconds: float, processor_s: float, requests: int) -> scale.Step:
+    used = {
+        "platform": scale.Process(processor_s=processor_s / 2),
+        "pulumi": scale.Process(processor_s=processor_s / 2),
+    }
+    return scale.Step(seconds=seconds, processes=used, requests={"GET": requests - 1, "LIST": 1})
+
+
+@pytest.mark.parametrize(
+    ("many", "missed"),
+    [
+        pytest.param(step(50, 25, 5000), [], id="no-faster"),
+        pytest.param(step(52, 25, 5000), ["deploy: seconds"], id="seconds"),
+        pytest.param(step(50, 27, 5000), ["deploy: processor time"], id="processor"),
+        pytest.param(step(50, 25, 5100), ["deploy: requests"], id="requests"),
+    ],
+)
+def test_growth_with_services(many: scale.Step, missed: list[str]) -> None:
+    """For each of ten times as many services a step may take a quarter longer; what was not run is not judged."""
+    verdicts = scale.judge({100: {"deploy": step(4, 2, 400)}, 1000: {"deploy": many}})
+
+    assert [limit for limit, is_met in verdicts.items() if is_met is False] == missed
+    assert verdicts["status"] is None
+
+
+def test_used_by_processes(project: Project) -> None:
+    """What a run uses is that of its processes and of those they start, by the names of their programs."""
+    folder = project({}).path
+    (folder / "child.py").write_text(
+        "import time\nheld = b'x' * 60_000_000\nwhile time.process_time() < 0.5: pass\ntime.sleep(0.5)"
+    )
+    (folder / "parent.py").write_text("import subprocess, sys; subprocess.run([sys.executable, 'child.py'])")
+    process = subprocess.Popen([sys.executable, "parent.py"], cwd=folder)
+    sampler = scale.Sampler(root=process.pid)
+    while process.poll() is None:
+        sampler.sample()
+        time.sleep(0.02)
+    found = sampler.stop()
+
+    assert sorted(found) == ["child.py", "parent.py"]
+    assert 0.2 < found["child.py"].processor_s < 1
+    assert found["parent.py"].peak_mb < 60 < found["child.py"].peak_mb < 150
+
+
+def test_counted_requests() -> None:
+    """Requests are counted by verb, over all kinds and statuses."""
+    text = """\
+apiserver_request_total{code="200",component="apiserver",resource="pods",verb="LIST",version="v1"} 12
+apiserver_request_total{code="404",component="apiserver",resource="pods",verb="GET",version="v1"} 1e+06
+apiserver_request_total{code="200",component="apiserver",resource="services",verb="LIST",version="v1"} 3
+apiserver_request_terminations_total{code="200",verb="LIST"} 3
+"""
+    assert scale.parse_requests(text) == {"LIST": 15, "GET": 1_000_000}
 
 
 # plots ----------------------------------------------------------------------------------------------------------------

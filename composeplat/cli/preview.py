@@ -66,14 +66,15 @@ def _with_own_name(change: Change) -> Change:
 
 
 def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) -> list[dict[str, object]]:
+    parts = Parts(plan)
     rows: list[dict[str, object]] = []
     for change in changes:
         row: dict[str, object] = {
-            "part": asdict(part_of(change, plan)),
+            "part": asdict(parts.part_of(change)),
             "operation": change.operation,
             "kind": change.kind,
             "name": change.name,
-            "reasons": reasons_of(change, plan),
+            "reasons": reasons_of(change, parts),
         }
         if change.kept:
             row["kept"] = True
@@ -86,10 +87,10 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
     return rows
 
 
-def reasons_of(change: Change, plan: Plan) -> list[str]:
+def reasons_of(change: Change, parts: Parts) -> list[str]:
     """Return why an object changes: its differences, or the profile of a service that is off."""
-    part = part_of(change, plan)
-    profiles = plan.inactive.get(part.name, ()) if part.type == "service" else ()
+    part = parts.part_of(change)
+    profiles = parts.plan.inactive.get(part.name, ()) if part.type == "service" else ()
     if not profiles or change.operation is not Operation.DELETE:
         return describe_differences(change)
     return [f"its profile is off: {', '.join(profiles)}"]
@@ -106,34 +107,46 @@ class Part:
         return f"{self.type} {self.name}"
 
 
-def part_of(change: Change, plan: Plan) -> Part:
-    name = change.key.name if change.key is not None else change.name
-    match change.key:
-        case ResourceKey(kind=ResourceKind.CLAIM):
-            return Part("volume", next((v.name for v in plan.volumes if v.cluster_name == name), name))
-        case ResourceKey(kind=ResourceKind.ENDPOINT):
-            return Part("endpoint", name)
-        case ResourceKey(kind=ResourceKind.NETWORK):
-            return Part("network", next((n.name for n in plan.networks if n.cluster_name == name), name))
-        case ResourceKey(kind=ResourceKind.ALIAS):
-            return Part("service", next((s.name for s in plan.services if change.key in s.keys), name))
-        case ResourceKey(kind=ResourceKind.CONFIG | ResourceKind.SECRET as kind):
-            return Part(
-                str(kind), next((f.name for f in plan.files if any(o.key == change.key for o in f.objects)), name)
-            )
-    return Part("service", next((s.name for s in plan.services if s.cluster_name == name), name))
+class Parts:
+    """The parts of a plan, found by the keys of their objects: an index, as there may be thousands of changes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        # Of two with one name in the cluster, the first counts.
+        self._volumes = {volume.cluster_name: volume.name for volume in reversed(plan.volumes)}
+        self._networks = {network.cluster_name: network.name for network in reversed(plan.networks)}
+        self._services = {service.cluster_name: service.name for service in reversed(plan.services)}
+        self._aliases = {key: service.name for service in reversed(plan.services) for key in service.keys}
+        self._files = {desired.key: file.name for file in reversed(plan.files) for desired in file.objects}
+
+    def part_of(self, change: Change) -> Part:
+        key = change.key
+        name = key.name if key is not None else change.name
+        match key:
+            case ResourceKey(kind=ResourceKind.CLAIM):
+                return Part("volume", self._volumes.get(name, name))
+            case ResourceKey(kind=ResourceKind.ENDPOINT):
+                return Part("endpoint", name)
+            case ResourceKey(kind=ResourceKind.NETWORK):
+                return Part("network", self._networks.get(name, name))
+            case ResourceKey(kind=ResourceKind.ALIAS):
+                return Part("service", self._aliases.get(key, name))
+            case ResourceKey(kind=ResourceKind.CONFIG | ResourceKind.SECRET as kind):
+                return Part(str(kind), self._files.get(key, name))
+        return Part("service", self._services.get(name, name))
 
 
 def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
-    parts: dict[Part, list[Change]] = {}
+    parts = Parts(plan)
+    by_part: dict[Part, list[Change]] = {}
     for change in changes:
-        parts.setdefault(part_of(change, plan), []).append(change)
+        by_part.setdefault(parts.part_of(change), []).append(change)
     color = wants_color(sys.stdout)
     lines: list[str] = []
-    for part, part_changes in parts.items():
+    for part, part_changes in by_part.items():
         lines.append(printable(str(part)))
         for change in sorted(part_changes, key=lambda change: (change.operation, change.kind, change.name)):
-            lines.append(_line(change, reasons_of(change, plan), color=color))
+            lines.append(_line(change, reasons_of(change, parts), color=color))
             if diff:
                 lines += _differences(change)
     return "".join(f"{line}\n" for line in lines)

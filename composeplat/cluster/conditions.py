@@ -92,7 +92,7 @@ def service_status(kind: str, name: str, container: str, snapshot: Snapshot) -> 
     """Return the status of a service by its workload and its container; the failure of another one says so."""
     found = workload_status(kind, name, snapshot)
     cause = found.cause
-    pod = next((pod for pod in snapshot.pods if cause and pod["metadata"]["name"] == cause.pod), None)
+    pod = snapshot.pod(cause.pod) if cause is not None else None
     if cause is None or pod is None or cause.container == container or cause.container not in services_of(pod):
         return found
     message = cause.sentence(f"is in one pod with '{cause.container}', which")

@@ -39,6 +39,7 @@ class Snapshot:
     """When it was made by the clock of the API server, in seconds since 1970; 0 if that is not known."""
     has_autoscaler: bool | None = False
     """Whether the cluster has an autoscaler; None if that can't be read."""
+    _pods_by_name: dict[str, Object] | None = field(init=False, default=None, compare=False)
     _pods_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
     _replica_sets_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
     _events_by_object: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
@@ -48,6 +49,11 @@ class Snapshot:
         if self._pods_by_owner is None:
             self._pods_by_owner = _indexed(self.pods, owner_uid)
         return self._pods_by_owner.get(uid, [])
+
+    def pod(self, name: str) -> Object | None:
+        if self._pods_by_name is None:
+            self._pods_by_name = {pod["metadata"]["name"]: pod for pod in self.pods}
+        return self._pods_by_name.get(name)
 
     def replica_sets_of(self, uid: str) -> list[Object]:
         if self._replica_sets_by_owner is None:

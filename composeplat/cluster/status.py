@@ -99,7 +99,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
     kind, name = ("Deployment", service.dev_workload) if service.dev_workload else own
     found = service_status(kind, name, service.cluster_name, snapshot)
     workload = snapshot.workloads.get((kind, name), {"metadata": {}, "spec": {}})
-    pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in found.pods]
+    pods = [pod for pod in map(snapshot.pod, found.pods) if pod is not None]
     statuses = [status for pod in pods for status in statuses_of(pod, service.cluster_name)]
     state = STATE_NAMES[found.state]
     if service.dev_workload:

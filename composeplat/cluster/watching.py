@@ -35,6 +35,8 @@ _MIN_POLL_INTERVAL_S = 0.4
 _MAX_POLL_INTERVAL_S = 3.0
 #: Between rounds that are asked for.
 _MIN_ROUND_INTERVAL_S = 0.1
+#: A snapshot of many objects takes long to make and to judge, so the next one waits this many times as long.
+_PAUSE_PER_SNAPSHOT = 10
 #: A stopped watcher may be waiting for a response that never comes.
 _STOP_TIMEOUT_S = 0.3
 #: Ages are kept for some time, as their readers run at their own pace.
@@ -91,6 +93,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._latest: Snapshot | None = None
         self._latest_changes = 0
+        self._next_snapshot_at = 0.0
         self._failure: Exception | None = None
         self._begun = self._rounds = self._wanted = 0
         self._autoscaler: bool | None = None
@@ -231,9 +234,12 @@ class Watcher:
         """Make a new snapshot if something has changed since the latest; what only a round can find is asked for."""
         with self._lock:
             changes = _count_changes(self._caches)
-            if not self._rounds or changes == self._latest_changes:
+            began = time.monotonic()
+            if not self._rounds or changes == self._latest_changes or began < self._next_snapshot_at:
                 return
             snapshot = self._make_snapshot(self._caches)
+            ended = time.monotonic()
+            self._next_snapshot_at = ended + _PAUSE_PER_SNAPSHOT * (ended - began)
             if self._lacks_events(self._caches, snapshot) or self._lacks_autoscaler(snapshot):
                 self._request_round()
             else:

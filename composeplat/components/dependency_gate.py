@@ -53,13 +53,17 @@ class DependencyGate:
     """Called with a dependency that failed, and then with the service that is not created because of it."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     _services: dict[str, ServicePlan] = field(default_factory=dict)
+    _edges: dict[str, list[Edge]] = field(default_factory=dict)
+    """By the service that waits."""
 
     def __post_init__(self) -> None:
         self._services = {service.name: service for service in self.plan.services}
+        for edge in self.plan.edges:
+            self._edges.setdefault(edge.service, []).append(edge)
 
     def hooks(self, service: ServicePlan, prefix: str) -> pulumi.ResourceHookBinding | None:
         """Return the hooks of a service's workload; None if there is nothing to wait for."""
-        edges = [edge for edge in self.plan.edges if edge.service == service.name]
+        edges = self._edges.get(service.name, [])
         may_be_replaced = self.existing.get(service.workload, False)
         if not edges and not may_be_replaced:
             return None

@@ -16,8 +16,8 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import is_dev_workload
-from composeplat.engine.live_state import read_live_state
-from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
+from composeplat.engine.live_state import list_metadata, read_live_state
+from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 from composeplat.system.deadline import Deadline
@@ -37,7 +37,7 @@ def delete(stack: Stack, api: Api, keys: Collection[Key], which: str) -> None:
 
 def wait_until_deleted(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
     deadline = Deadline(_DELETION_TIMEOUT_S)
-    for kind, name in keys:
+    for kind, name in _remaining(api, stack.namespace, keys):
         is_deleted = partial(_is_deleted, api, api_path(kind, stack.namespace, name))
         with progress.step(f"waiting until {kind} '{name}' {which} is gone", is_transient=True):
             if not stack.poll(is_deleted, deadline):
@@ -45,6 +45,19 @@ def wait_until_deleted(stack: Stack, api: Api, keys: Iterable[Key], which: str) 
                     f"{kind} '{name}' {which} still exists after {_DELETION_TIMEOUT_S:.0f} s",
                     f"look for its finalizers: kubectl -n {stack.namespace} describe {kind.lower()} {name}",
                 )
+
+
+def _remaining(api: Api, namespace: str, keys: Iterable[Key]) -> list[Key]:
+    """Leave out the objects that are gone: a list of each kind instead of a request for each of many objects."""
+    names: dict[str, list[str]] = {}
+    for kind, name in keys:
+        names.setdefault(kind, []).append(name)
+    remaining: list[Key] = []
+    for kind, wanted in names.items():
+        listed = list_metadata(api, kind_path(KINDS[kind], kind, namespace)) if len(wanted) > 1 else None
+        present = set(wanted) if listed is None else {str(entry["metadata"]["name"]) for entry in listed}
+        remaining += [(kind, name) for name in wanted if name in present]
+    return remaining
 
 
 def _is_deleted(api: Api, path: str) -> bool:

@@ -27,7 +27,7 @@ def read_live_state(api: Api, namespace: str, wanted: Collection[Key] = ()) -> L
         if error.status != http.client.FORBIDDEN:
             raise
     for kind, version in KINDS.items():
-        objects = _list(api, kind_path(version, kind, namespace))
+        objects = list_metadata(api, kind_path(version, kind, namespace))
         if objects is None:
             live_state.unlisted.add(kind)
         for entry in objects or ():
@@ -37,7 +37,7 @@ def read_live_state(api: Api, namespace: str, wanted: Collection[Key] = ()) -> L
     return live_state
 
 
-def _list(api: Api, path: str) -> list[Object] | None:
+def list_metadata(api: Api, path: str) -> list[Object] | None:
     """The metadata of all objects of a kind; none where they may not be listed."""
     try:
         return api.object_metadata(path)

@@ -27,6 +27,8 @@ _STABLE_S = 1.5
 _BEFORE_ALL_ROUNDS = 0
 #: The same snapshot shows more with time, as causes depend on how long something has been so.
 _JUDGED_AGAIN_S = 0.4
+#: While Pulumi runs, the next judgement of many services waits this many times as long as the last one took.
+_PAUSE_PER_JUDGEMENT = 5
 
 
 ProgressHandler = Callable[[ServiceProgress], None]
@@ -56,6 +58,7 @@ class Monitor:
     """What the last judgement was of."""
     _judged: tuple[int, int, float] = (0, 0, 0.0)
     """Its round, the number of applied services, and when it was."""
+    _not_judged_before: float = 0.0
     _names: dict[str, str] = field(init=False)
     """Cluster name -> service."""
     _in_same_pod: dict[str, list[str]] = field(init=False)
@@ -141,7 +144,7 @@ class Monitor:
     def has_news(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Return whether a judgement may differ from the last one."""
         known_rounds, known_applied, at = self._judged
-        return (
+        return time.monotonic() >= self._not_judged_before and (
             snapshot is not self._judged_snapshot
             or (rounds, len(self.applied)) != (known_rounds, known_applied)
             or time.monotonic() - at > _JUDGED_AGAIN_S
@@ -152,7 +155,8 @@ class Monitor:
         if snapshot is None:
             return
         self._note_ready_pods(snapshot)
-        self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied), time.monotonic())
+        began = time.monotonic()
+        self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied), began)
         for service in self._unfailed_services():
             if self.applied.get(service.name, rounds + 1) > rounds:
                 continue
@@ -163,6 +167,8 @@ class Monitor:
                 self._emit_status(service, status)
             if status.retry is not None:
                 self.retries[service.name] = status.retry
+        ended = time.monotonic()
+        self._not_judged_before = ended + _PAUSE_PER_JUDGEMENT * (ended - began)
 
     def _emit_status(self, service: ServicePlan, status: ServiceStatus) -> None:
         if status.is_done:

@@ -249,6 +249,8 @@ class WakeUp:
 
     def _owner(self, service: ServicePlan) -> str:
         """The service whose pods a service runs in."""
+        if not service.pod_of:
+            return service.name
         return next((s.name for s in self._services.values() if s.cluster_name == service.pod_of), service.name)
 
     def _hold(self, edge: Edge, why: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from composeplat import progress
 from composeplat.cli.operations import Planned, failure_rows, show_failures, stack_for
-from composeplat.cli.preview import _end, _text, _with_own_name, change_rows, part_of
+from composeplat.cli.preview import Parts, _end, _text, _with_own_name, change_rows
 from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
@@ -21,6 +21,7 @@ from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.target import Target
 from composeplat.plan import Plan
 from tests.conftest import Project
+from tests.steps import count_steps
 
 TEXT = """\
 services:
@@ -169,7 +170,22 @@ def test_color(plan: Plan, monkeypatch: pytest.MonkeyPatch, shell: dict[str, str
 )
 def test_part_of(plan: Plan, key: str, part: str) -> None:
     """An object belongs to a part of the file, under the name that the file has for it."""
-    assert part == str(part_of(change(Operation.UPDATE, "Service", key), plan))
+    assert part == str(Parts(plan).part_of(change(Operation.UPDATE, "Service", key)))
+
+
+def test_many_changes(project: Project) -> None:
+    """The work for a change does not grow with the number of services: ten times as many take ten times as long."""
+
+    def steps(services: int) -> int:
+        names = [f"app{number}" for number in range(services)]
+        text = "services:\n" + "".join(f"  {name}: {{image: nginx, ports: ['80']}}\n" for name in names)
+        plan = project(text).read().plan
+        assert plan is not None
+        keys = [f"{kind}/{name}" for kind in ("workload", "alias", "claim") for name in names]
+        changes = [change(Operation.UPDATE, "Service", key) for key in keys]
+        return count_steps(lambda: (change_rows(changes, plan), _text(changes, plan, diff=False)))
+
+    assert steps(200) < 10.5 * steps(20)
 
 
 # the end --------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from composeplat.cli.preview import reasons_of
+from composeplat.cli.preview import Parts, reasons_of
 from composeplat.cli.selection import Choice, request_for
 from composeplat.engine.events import Change, Operation
 from tests.conftest import Project
@@ -85,7 +85,7 @@ def test_a_preview_gives_the_profile_as_the_reason(project: Project) -> None:
     def reasons(name: str, operation: Operation = Operation.DELETE) -> list[str]:
         urn = f"urn:pulumi:team::demo::kubernetes:apps/v1:Deployment::demo-workload/{name}"
         return reasons_of(
-            Change(operation=operation, urn=urn, kind="Deployment", name=name, differences=(), kept=False), plan
+            Change(operation=operation, urn=urn, kind="Deployment", name=name, differences=(), kept=False), Parts(plan)
         )
 
     assert reasons("test") == ["its profile is off: test, all"]

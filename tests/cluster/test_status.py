@@ -9,6 +9,7 @@ import pytest
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import ServiceQuery, age, short_image, status_rows
 from tests.cluster.objects import MOMENT, deployment, ended, pod, replica_set, running, snapshot, waiting
+from tests.steps import count_steps
 
 NOW = datetime(2025, 6, 1, 12, 10, tzinfo=UTC)
 WEB = ServiceQuery(name="web", cluster_name="web", kind="Deployment", urls=("https://web",))
@@ -62,6 +63,25 @@ def test_the_last_problem_of_a_restarted_container(end: Object, args: str) -> No
     last = {"terminated": {**end, "finishedAt": MOMENT}}
     (row,) = status_rows([WEB], snapshot(*made(running(), restarts=1, last=last)), NOW)
     assert (row.state, row.problem) == ("ready", args)
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_many_services(*, is_failing: bool) -> None:
+    """The work for a row does not grow with the number of pods: ten times as many take ten times as long."""
+
+    def steps(services: int) -> int:
+        names = [f"app{number}" for number in range(services)]
+        objects: list[Object] = []
+        for name in names:
+            workload = deployment(name)
+            owner = replica_set(workload)
+            state = waiting("CrashLoopBackOff") if is_failing else running()
+            objects += [workload, owner, pod(owner, state=state, ready=not is_failing, restarts=4 * is_failing)]
+        found = snapshot(*objects)
+        queries = [ServiceQuery(name=name, cluster_name=name, kind="Deployment") for name in names]
+        return count_steps(lambda: status_rows(queries, found, NOW))
+
+    assert steps(200) < 10.5 * steps(20)
 
 
 def test_the_last_of_several_ends() -> None:

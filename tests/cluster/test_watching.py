@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
 from queue import Queue
+from typing import Any
 
 import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.object_cache import ObjectCache
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher, find_autoscaler
 from tests.cluster.objects import (
     NAMESPACE,
@@ -338,6 +340,30 @@ def test_changes(watched: dict[str, Queue[Object | None]], server: Server, watch
 
     assert watcher.rounds == 1
     assert server.paths.count(USUAL[0]) == 1
+
+
+def test_snapshots_that_take_long(
+    watched: dict[str, Queue[Object | None]], watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snapshots of many objects take long: after each there is a pause, and the last event is shown all the same."""
+    until(lambda: workloads(watcher) == {"web": "5"})
+    made: list[float] = []
+    make = watcher._make_snapshot  # noqa: SLF001 -- to make it slow
+
+    def make_slowly(caches: Any) -> Snapshot:
+        made.append(time.monotonic())
+        time.sleep(0.02)
+        return make(caches)
+
+    monkeypatch.setattr(watcher, "_make_snapshot", make_slowly)
+    for version in range(8, 58):
+        watched[DEPLOYMENTS].put(change("MODIFIED", with_ready(WEB, 1), version))
+        time.sleep(0.01)
+        assert watcher.latest is not None
+    until(lambda: workloads(watcher) == {"web": "57"})
+
+    assert len(made) > 1
+    assert all(after - before > 10 * 0.02 for before, after in itertools.pairwise(made))
 
 
 def test_trouble_is_explained(watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher) -> None:

@@ -11,7 +11,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import deletion
-from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers
+from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, wait_until_deleted
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
@@ -125,6 +125,25 @@ def test_a_deletion_is_waited_for(server: Server, api: Api, stack: Stack, monkey
     delete(stack, api, [("Job", "task")], "of before")
 
     assert (asked(server, "DELETE"), len(asked(server, "GET"))) == ([JOB], 3)
+
+
+def test_many_deletions_are_waited_for_with_a_list(server: Server, api: Api, stack: Stack) -> None:
+    """Objects of one kind that are gone take one request, and only what is left is asked for by name."""
+    left = {"metadata": {"name": "task-7"}}
+    server.answers[JOBS] = Answer(json.dumps({"items": [left]}).encode())
+    server.answers[f"{JOBS}/task-7"] = GONE
+    wait_until_deleted(stack, api, [("Job", f"task-{number}") for number in range(1000)], "that is destroyed")
+
+    assert asked(server, "GET") == [JOBS, f"{JOBS}/task-7"]
+
+
+def test_many_deletions_without_the_right_to_list(server: Server, api: Api, stack: Stack) -> None:
+    """Where objects may not be listed, each is asked for by name."""
+    server.answers[JOBS] = refusal(403, "no")
+    server.otherwise = GONE
+    wait_until_deleted(stack, api, [("Job", "a"), ("Job", "b")], "that is destroyed")
+
+    assert asked(server, "GET") == [JOBS, f"{JOBS}/a", f"{JOBS}/b"]
 
 
 def test_objects_that_are_kept(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,3 +175,18 @@ def test_news(clock: list[float]) -> None:
 
     assert seen == [False, True, True]
     assert item.has_news(READY, LATER)
+
+
+def test_news_of_many_services(clock: list[float]) -> None:
+    """A judgement that takes long has a pause after it: with a thousand services it would never end otherwise."""
+    item = monitor(has_health_check=True)
+
+    def report(_: object) -> None:
+        clock[0] += 0.1
+
+    item.on_progress = report
+    item.judge_services(READY, LATER)
+    at_once = item.has_news(STARTING, LATER + 1)
+    clock[0] += 0.6
+
+    assert (at_once, item.has_news(STARTING, LATER + 1)) == (False, True)
