@@ -236,6 +236,7 @@ def run_step(ground: Ground, name: str, args: Sequence[str], variables: Mapping[
         output.seek(0)
         said = output.read().decode(errors="replace")
     if status:
+        print(said, file=sys.stderr)
         raise Failed(f"{name} ended with status {status}: {' | '.join(said.strip().splitlines()[-4:])}")
     _check_output(name, said)
     after = parse_requests(ground.api.text("/metrics"))

@@ -59,6 +59,8 @@ class Monitor:
     _judged: tuple[int, int, float] = (0, 0, 0.0)
     """Its round, the number of applied services, and when it was."""
     _not_judged_before: float = 0.0
+    _awaited: str = ""
+    """The service that kept the last deployment from being over."""
     _names: dict[str, str] = field(init=False)
     """Cluster name -> service."""
     _in_same_pod: dict[str, list[str]] = field(init=False)
@@ -182,13 +184,15 @@ class Monitor:
             return False
         self._note_ready_pods(snapshot)
         running = False
-        going = self._unfailed_services()
+        # The service that was not ready the last time is first: with many of them, it is mostly the only one to judge.
+        going = sorted(self._unfailed_services(), key=lambda service: service.name != self._awaited)
         for service in going:
             status = service_status(*service.workload, service.cluster_name, snapshot)
             if status.state is WorkloadState.STARTED and service.workload_kind == "Job":
                 running = True
             elif status.state is not WorkloadState.FAILED and not status.is_done:
                 self._stable_since = None
+                self._awaited = service.name
                 return False
         if self._stable_since is None:
             self._stable_since = time.monotonic()

@@ -50,6 +50,8 @@ class RollBack:
         self, stack: Stack, api: Api, plan: Plan, events: Events, options: DeployOptions, live_state: LiveState
     ) -> None:
         """Apply the objects again of those services that the deploy has changed, and wait until they are ready."""
+        if not self.objects:
+            return
         changed = {change.key.name for change in events.effective_changes if change.key}
         going = {s.name: s for s in plan.services if s.cluster_name in self.objects and s.cluster_name in changed}
         if not going or events.has_failed_build:

@@ -68,9 +68,12 @@ class Rollout:
         self.watcher.hurry()
         while not self.stack.is_interrupted:
             rounds, snapshot = self.watcher.rounds, self.watcher.latest
-            self.monitor.judge_services(snapshot, rounds)
+            if self.monitor.has_news(snapshot, rounds):
+                self.monitor.judge_services(snapshot, rounds)
             self.retries.report(self.monitor.retries)
             if self.monitor.is_over(snapshot, rounds) or self._fail_late_services():
+                # What the last judgement did not show yet.
+                self.monitor.judge_services(snapshot, rounds)
                 return
             self.stack.health.check()
             refused_for = time.monotonic() - self.watcher.unreachable_since
@@ -81,6 +84,9 @@ class Rollout:
 
     def _fail_late_services(self) -> bool:
         """Fail the services whose deadline has passed, and return whether no other service is waited for."""
+        if not self.deadline.has_passed:
+            # No service has less time than all have.
+            return False
         services = {service.name: service for service in self.monitor.plan.services}
         unready = self.monitor.unready(self.watcher.latest)
         late = {name for name in unready if self.deadline.has_passed_for(name)}
@@ -88,7 +94,7 @@ class Rollout:
             # A deployment does not wait for the end of a running Job.
             if unready[name].state is not WorkloadState.STARTED or services[name].workload_kind != "Job":
                 self.monitor.fail(name, _timeout(services[name], unready[name], self.deadline.seconds_for(name)))
-        return self.deadline.has_passed and late == unready.keys()
+        return late == unready.keys()
 
     def note_outdated(self) -> None:
         """Emit a note for pods that keep the old revision, because of their update policy."""

@@ -336,6 +336,8 @@ _NO_ANSWER = re.compile(
     r'"https?://[^"\s]*/(?:api|apis|openapi|version)(?:[/?][^"\s]*)?": (?!context canceled|tls: failed|x509)'
     r"|Kubernetes cluster is unreachable: (?!.*(?:x509|Unauthorized))|Please retry\. Original error: "
     r"|the server is currently unable to handle the request|unable to return a response in the time allotted"
+    # By the API server itself, when it has too much to do.
+    r"|Timeout: request did not complete within requested timeout"
     r"|etcdserver: |Too Many Requests"
     # Said by one that has just begun, too, and does not know yet which are taken.
     r"|failed to allocate a serviceIP",

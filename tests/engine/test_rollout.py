@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
+from composeplat.cluster.conditions import ServiceStatus, service_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
@@ -82,6 +87,39 @@ def test_each_has_its_own_time() -> None:
         "web": f"is not ready after 0 s: {WAITS}",
         "late": f"is not ready after 1 s: {WAITS}",
     }
+
+
+class StillView(View):
+    """A watcher that shows one view for ever, of one round."""
+
+    @property
+    def latest(self) -> Snapshot | None:
+        self._rounds = 1
+        return self._view
+
+
+def test_a_wait_for_one_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nothing changes, a check of whether the wait is over judges the service that it waits for, and not all."""
+    judged = []
+
+    def judge(*args: Any) -> ServiceStatus:
+        judged.append(args)
+        return service_status(*args)
+
+    monkeypatch.setattr("composeplat.engine.monitor.service_status", judge)
+    ready: list[Object] = []
+    for number in range(100):
+        workload = deployment(f"app{number}")
+        owner = replica_set(workload)
+        ready += [workload, owner, pod(owner, state=running(), ready=True)]
+    rollout = make_rollout(*ready, *starting("web"), deadline=Deadline(2))
+    still = replace(rollout, watcher=StillView(rollout.watcher.latest or Snapshot()))
+    still.monitor.applied.update(dict.fromkeys(still.monitor.chosen, 1))
+    still.wait()
+
+    assert list(still.monitor.causes) == ["web"]
+    # Every 0.4 s, for the first check of whether it is over, for those that are late, and at the end.
+    assert len(judged) < 9 * 101
 
 
 def test_a_timeout_has_lines() -> None:

@@ -872,6 +872,9 @@ LOCKS = "/state/.pulumi/locks/organization/shop/team"
 #: How Pulumi shows of a request that was not answered.
 MADE = 'resource "urn:x" was not successfully created by the Kubernetes API server: '
 NO_ANSWERS = [
+    pytest.param(
+        MADE + "Timeout: request did not complete within requested timeout - context deadline exceeded", id="504"
+    ),
     pytest.param(MADE + 'Patch "https://10.0.0.1/api/v1/namespaces/a/secrets/b?force=true": unexpected EOF', id="eof"),
     pytest.param('Get "https://10.0.0.1:6443/api?timeout=32s": net/http: TLS handshake timeout', id="no-handshake"),
     pytest.param(
