@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -24,6 +24,7 @@ from composeplat.local.states import Status
 from composeplat.local.volume_use import ENFORCES_SIZES, VolumeUse, volume_uses
 from composeplat.local.volumes import VOLUMES
 from composeplat.progress import format_bytes
+from composeplat.system.records import record
 
 #: What answers at each port of this machine, by the name of its option.
 _ADDRESSES = {
@@ -62,7 +63,7 @@ def run(*, simulated: bool, as_json: bool) -> None:
         raise typer.Exit(int(Exit.MISSING))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Found:
     status: Status
     storage_classes: Mapping[str, bool]

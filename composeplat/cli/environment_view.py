@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,12 +25,13 @@ from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import printable
 from composeplat.engine.dev_workloads import dev_workloads_by_service
 from composeplat.plan.resource_keys import ResourceKind
+from composeplat.system.records import record
 
 _GAP = 2
 _MIN_COLUMN_WIDTH = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EnvironmentView:
     """An environment, and those of its services that a command shows."""
 

@@ -6,7 +6,7 @@ Owns which of them are asked. None of them has to answer: what could not be aske
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from composeplat import progress
 from composeplat.cli.hidden_values import hide_secrets_of
@@ -29,11 +29,12 @@ from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.target import Target, find_target
 from composeplat.plan import Plan
 from composeplat.registry.image_config import read_images
+from composeplat.system.records import record
 
 _IMAGES_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Gathered:
     loaded: Loaded
     plan: Plan

@@ -6,11 +6,12 @@ Owns these texts and their layout. ``docs/generate.py`` makes the reference from
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from shutil import get_terminal_size
 from typing import Any
 
 from typer.core import TyperGroup
+
+from composeplat.system.records import record
 
 #: The sections of the list of commands, in order.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -35,7 +36,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guide:
     """Examples of a command, by their purpose, and the page of the documentation."""
 

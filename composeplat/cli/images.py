@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -17,12 +17,13 @@ from composeplat.cluster.snapshot import Object, Snapshot, container_of, service
 from composeplat.diagnostics import Exit
 from composeplat.plan.desired import ServicePlan
 from composeplat.plan.templates import pod_template
+from composeplat.system.records import record
 
 app = App()
 _SHORT_DIGEST_CHARS = 19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ImageRow:
     service: str
     image: str

@@ -30,6 +30,7 @@ from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import environment_selector
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
 from composeplat.diagnostics import Exit
+from composeplat.system.records import record
 
 app = App()
 
@@ -42,7 +43,7 @@ _POD_SUFFIX_CHARS = 6
 """The length of the end of a pod's name, with its dash."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LogOptions:
     follow: bool = False
     timestamps: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from composeplat import progress
@@ -39,13 +39,14 @@ from composeplat.names import is_dns_label
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.security import check_image_users
 from composeplat.publication import Publication, publications
+from composeplat.system.records import record
 
 _MAX_LISTED = 5
 _MAX_LINE_CHARS = 500
 """The limit of a line that a container or the cluster wrote."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Planned:
     plan: Plan
     loaded: Loaded
@@ -191,7 +192,7 @@ def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
     return failed and not any(d.code in ("required-variable", "unset-variable") for d in found)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClusterAnswer:
     """What the cluster adds to a request, or why it does not answer."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -19,11 +19,12 @@ from composeplat.cluster.endpoints import Address
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.preflight import api_path
+from composeplat.system.records import record
 
 app = App()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PortRow:
     port: int
     protocol: str

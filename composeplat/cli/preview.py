@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -23,6 +23,7 @@ from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.system.records import record
 
 app = App()
 
@@ -96,7 +97,7 @@ def reasons_of(change: Change, parts: Parts) -> list[str]:
     return [f"its profile is off: {', '.join(profiles)}"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """The service, volume, network or endpoint of the definition that an object belongs to."""
 

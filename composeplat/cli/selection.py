@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -19,9 +19,10 @@ from composeplat.cli import options as opt
 from composeplat.cli.errors import Run, logged, show_errors
 from composeplat.compose.options import SETTINGS, Options, Request
 from composeplat.diagnostics import Exit
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Choice(Options):
     """The options that these commands share; those of the table of settings are inherited."""
 

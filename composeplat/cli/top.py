@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Annotated
 
@@ -20,13 +20,14 @@ from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import Exit, MissingPiece
+from composeplat.system.records import record
 
 app = App()
 _MIB = 1024 * 1024
 _NO_METRICS = (http.client.NOT_FOUND, http.client.SERVICE_UNAVAILABLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Usage:
     service: str
     pod: str

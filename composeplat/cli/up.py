@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 import typer
@@ -31,11 +31,12 @@ from composeplat.engine.operations.refresh import refresh_replicas
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.plan.desired import ServicePlan
 from composeplat.publication import sync_publication
+from composeplat.system.records import record
 
 app = App()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UpArguments:
     service: str = ""
     command: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -28,6 +28,7 @@ from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import api_path
 from composeplat.plan import make_plan
 from composeplat.publication import watch_publication
+from composeplat.system.records import record
 
 app = App()
 _EXAMPLE = "add some: develop: {watch: [{action: sync, path: ./src, target: /app/src}]}"
@@ -112,7 +113,7 @@ def _are_deployed(planned: Planned, services: Sequence[Service]) -> bool:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Engine(PodWork):
     """Builds, deploys and restarts services of a watch."""
 
@@ -157,7 +158,7 @@ def with_files(planned: Planned, files: Mapping[str, tuple[HostFile, ...]]) -> P
 # events ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WatchReporter:
     """Emits the events of a watch."""
 

@@ -5,13 +5,14 @@ Apart from the connection, so that reading a kubeconfig loads no TLS.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.cluster.credentials import CredentialSource, static_credentials
 from composeplat.system.proxies import Proxy
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Access:
     """How to reach a server; its authority is a file, or text."""
 

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +22,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.other_clusters import OtherCluster
 from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
 from composeplat.system.deadline import Deadline, poll
+from composeplat.system.records import record
 
 _MAX_LOAD_S = 600.0
 _POLL_INTERVAL_S = 0.1
@@ -63,7 +64,7 @@ def _nodes(api: Api) -> list[dict[str, Any]]:
         return []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ArchiveLoader:
     """Loads archives into the nodes of one cluster."""
 

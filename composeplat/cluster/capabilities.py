@@ -24,6 +24,7 @@ from composeplat.cluster.quotas import (
     usage_by_environment,
 )
 from composeplat.names import ENVIRONMENT_LABEL
+from composeplat.system.records import record
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ _METRICS = "/apis/metrics.k8s.io/v1beta1"
 _ENFORCED_LEVEL = "pod-security.kubernetes.io/enforce"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Classes:
     """The classes of a kind, and the default one; empty if there is none."""
 
@@ -41,7 +42,7 @@ class Classes:
     default: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Capabilities:
     """Each answer is None if the question failed."""
 

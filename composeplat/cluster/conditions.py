@@ -10,7 +10,7 @@ A StatefulSet with ``OnDelete`` keeps pods of any revision, so all its pods coun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from composeplat.cluster.error_text import shorten
@@ -38,6 +38,7 @@ from composeplat.cluster.snapshot import (
     scheduling_failure,
     services_of,
 )
+from composeplat.system.records import record
 
 
 class WorkloadState(IntEnum):
@@ -50,7 +51,7 @@ class WorkloadState(IntEnum):
     FAILED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ServiceStatus:
     state: WorkloadState
     message: str

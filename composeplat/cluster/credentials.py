@@ -11,9 +11,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.system.records import record
 
 #: A credential is renewed before it expires: by this part of its lifetime, and by so many seconds at most.
 _MARGIN = 0.2
@@ -24,7 +25,7 @@ _MIN_CACHED_S = 1.0
 _RETRY_AFTER_S = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Credential:
     """Who asks; certificates and keys are paths, or PEM text."""
 

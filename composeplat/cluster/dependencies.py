@@ -8,12 +8,12 @@ needed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
+from composeplat.system.records import record
 
 _SUFFICIENT: Mapping[DependencyCondition, tuple[WorkloadState, ...]] = {
     DependencyCondition.STARTED: (WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED),
@@ -22,7 +22,7 @@ _SUFFICIENT: Mapping[DependencyCondition, tuple[WorkloadState, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DependencyState:
     is_met: bool = False
     clause: str = ""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
+from composeplat.system.records import record
 
 INGRESS = ("networking.k8s.io/v1", "Ingress")
 ROUTE = ("gateway.networking.k8s.io/v1", "HTTPRoute")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Address:
     endpoint: str
     url: str

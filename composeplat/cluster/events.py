@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from composeplat.cluster.snapshot import Object, event_time
 from composeplat.cluster.status import ServiceQuery
+from composeplat.system.records import record
 
 _HASH, _END = "[a-z0-9]{4,10}", "[a-z0-9]{5}"
 #: A run of a CronJob: the minute that it was due, or one that `platform run` started.
@@ -26,7 +26,7 @@ _OWNED: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EnvironmentEvent:
     time: str
     """When it happened last."""

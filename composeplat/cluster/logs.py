@@ -21,6 +21,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, run_service_of, service_of_container
+from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 
 _RETRY_AFTER_S = 0.5
@@ -35,7 +36,7 @@ LogTime = tuple[int, str]
 _NEVER: LogTime = (0, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LogLine:
     service: str
     pod: str
@@ -45,7 +46,7 @@ class LogLine:
     is_one_off: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LogQuery:
     """Which of the existing lines of each container are requested."""
 
@@ -204,7 +205,7 @@ def _path(namespace: str, pod: str, container: str, query: dict[str, str]) -> st
     return f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?{urlencode(query)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Instance:
     """The latest run of a container, and whether it still runs."""
 

@@ -8,10 +8,10 @@ none can be run in the tests: they are compared with documentation, row by row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from composeplat.cluster.announced_registry import is_near
+from composeplat.system.records import record
 
 _ARCHIVE, _NAME = "{archive}", "{name}"
 _LOOPBACK = "localhost"
@@ -19,7 +19,7 @@ _IF_NOT_PRESENT, _NEVER = "IfNotPresent", "Never"
 _DOCKER_LOAD = ("docker", "image", "load", "--input", _ARCHIVE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Product:
     """A program that runs clusters on the user's machine."""
 
@@ -98,7 +98,7 @@ PRODUCTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OtherCluster:
     """A local cluster of another program, by the program's own name for it."""
 
@@ -120,7 +120,7 @@ class OtherCluster:
         return [values.get(arg, arg) for arg in args]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EndpointDefaults:
     """The settings of endpoints that follow from a cluster; empty if unknown."""
 

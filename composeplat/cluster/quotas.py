@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any
 
 from composeplat.cluster.snapshot import Object, has_ended
 from composeplat.names import ENVIRONMENT_LABEL
+from composeplat.system.records import record
 
 Amounts = Mapping[str, int]
 """By resource, as quotas name it."""
@@ -36,7 +37,7 @@ COMPUTE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Quota:
     name: str
     hard: Amounts
@@ -44,7 +45,7 @@ class Quota:
     """By everyone in the namespace."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LimitRange:
     """The values that a limit range sets for each container, by ``cpu`` and ``memory``."""
 

@@ -6,7 +6,6 @@ Must not know the API: a snapshot comes in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -16,6 +15,7 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot, last_termination, owner_uid
 from composeplat.compose.cron import NEVER, parse_cron
 from composeplat.compose.values import BadValue
+from composeplat.system.records import record
 
 #: The annotation of a Job that a person started from a CronJob, as kubectl sets it too.
 MANUAL_ANNOTATION, MANUAL = "cronjob.kubernetes.io/instantiate", "manual"
@@ -27,7 +27,7 @@ _RESULTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScheduledRun:
     job: str
     started: str
@@ -42,7 +42,7 @@ class ScheduledRun:
     """Why it failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScheduleStatus:
     cron: str
     """Empty if only a person starts a run."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.schedules import ScheduleStatus, schedule_status
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of
+from composeplat.system.records import record
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SHORT_DIGEST_CHARS = 12
@@ -32,7 +33,7 @@ STATE_NAMES = {
 ASLEEP, IN_DEVELOPMENT, SCHEDULED, MANUAL = "asleep", "in-development", "scheduled", "manual"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ServiceQuery:
     """A service whose status is requested."""
 
@@ -46,7 +47,7 @@ class ServiceQuery:
     """The Deployment that replaces it during development."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class StatusRow:
     service: str
     kind: str

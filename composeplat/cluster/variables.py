@@ -10,19 +10,20 @@ import base64
 import binascii
 import http.client
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import make_namespace
 from composeplat.names import LABEL_PREFIX, MANAGED_BY
+from composeplat.system.records import record
 
 SECRET_NAME = "platform-variables"  # noqa: S105 -- the object's name
 SHOWN = f"{LABEL_PREFIX}/shown-variables"
 _MAX_ATTEMPTS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredVariables:
     """The variables of a namespace."""
 

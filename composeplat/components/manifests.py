@@ -7,7 +7,7 @@ once, by Compose's conditions (:mod:`composeplat.components.dependency_gate`).
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pulumi
@@ -17,6 +17,7 @@ from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.restarts import TemplatesHash, hash_text
 from composeplat.plan.revealed import Revealed
+from composeplat.system.records import record
 
 FIELD_MANAGER = "composeplat"
 SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
@@ -27,7 +28,7 @@ _FIELD_MANAGER_ANNOTATION = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
 _SKIP_AWAIT = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LateValues:
     """Values for manifests that are only known while Pulumi runs."""
 

@@ -7,13 +7,13 @@ It is apart from the components, which load Pulumi: the engine reads names witho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResourceName:
     stack: str
     key: ResourceKey
@@ -43,7 +43,7 @@ def last_part(urn: str) -> str:
     return urn.rpartition("::")[2]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Urns:
     """Makes the URNs of a stack's resources."""
 

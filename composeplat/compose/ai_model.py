@@ -5,10 +5,10 @@ Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AiModel:
     name: str
     model: str = ""
@@ -17,7 +17,7 @@ class AiModel:
     """The URL of what serves it; empty if the definition has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ModelUse:
     """A model that a service uses, and the names of its variables."""
 

@@ -7,10 +7,10 @@ Must not know what is scheduled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from composeplat.compose.values import BadValue
+from composeplat.system.records import record
 
 _NAMES = {
     "@yearly": "0 0 1 1 *",
@@ -32,7 +32,7 @@ _ANY = ("*", "?")
 _MAX_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Unit:
     name: str
     lowest: int
@@ -63,7 +63,7 @@ _UNITS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cron:
     """A cron expression: the values of its fields."""
 

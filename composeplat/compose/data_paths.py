@@ -7,12 +7,13 @@ It is apart because a host folder at such a path holds data, whatever is in it o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from composeplat.system.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class _Row:
     program: str
     paths: str

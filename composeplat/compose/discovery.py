@@ -6,10 +6,10 @@ Must not read a file. It is apart from :mod:`composeplat.compose.load` so that s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.system.files import exists
+from composeplat.system.records import record
 
 DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 #: Laid over the others: it has what only `platform` knows, and `docker compose` does not read it.
@@ -18,7 +18,7 @@ MAX_DEFINITION_BYTES = 4 * 1024 * 1024
 MAX_ENV_FILE_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ComposeFiles:
     """The Compose file of a folder, with its override file and its platform file; other files of a default name."""
 

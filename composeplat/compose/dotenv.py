@@ -13,11 +13,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from composeplat.compose.template import MAX_TEXT, BadTemplate, Outcome, evaluate, parse_template
 from composeplat.diagnostics import Report, Source, Span
+from composeplat.system.records import record
 
 MAX_VALUES = 4 * MAX_TEXT
 
@@ -47,7 +47,7 @@ _ESCAPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Line:
     """One assignment: ``template`` is the value before substitution, None for a bare name."""
 
@@ -57,7 +57,7 @@ class Line:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EnvLines:
     """A parsed env file; its values depend on the service that reads it."""
 

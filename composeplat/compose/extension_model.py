@@ -8,11 +8,12 @@ Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from composeplat.diagnostics import PathKey
+from composeplat.system.records import record
 
 #: What a patch says about its own part, and its values.
 DIRECTIVE, DELETE, REPLACE = "$patch", "delete", "replace"
@@ -24,7 +25,7 @@ class Resource(StrEnum):
     MEMORY = "memory"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UsageTarget:
     """How much of a resource the pods should use on average: a share of what they request, or an amount."""
 
@@ -34,7 +35,7 @@ class UsageTarget:
     """Thousandths of CPUs, or bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Autoscale:
     lowest: int = 1
     highest: int
@@ -46,7 +47,7 @@ class ExposeType(StrEnum):
     NODE_PORT = "NodePort"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ExposedPort:
     target: int
     published: int | None = None
@@ -55,7 +56,7 @@ class ExposedPort:
     origin: PathKey = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Expose:
     type: ExposeType
     ports: tuple[ExposedPort, ...]
@@ -63,7 +64,7 @@ class Expose:
     """The ports that may be public although they are on the list of those that never are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Patch:
     """A strategic merge patch of an object, as plain data; None deletes."""
 
@@ -74,7 +75,7 @@ class Patch:
     origin: PathKey = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Extensions:
     autoscale: Autoscale | None = None
     """None for a number of pods that never changes by itself."""

@@ -8,8 +8,10 @@ A config and a secret differ in who may read them, so that each has a table of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum, auto
+
+from composeplat.system.records import record
 
 DEFAULT_FILE_MODE = 0o444
 #: The most that an object of Kubernetes holds, with room for its metadata.
@@ -31,7 +33,7 @@ class FileKind(StrEnum):
         return "/" if self is FileKind.CONFIG else "/run/secrets/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FileObject:
     """A config or secret of the definition, with its content."""
 
@@ -51,7 +53,7 @@ class FileObject:
     """None if the content is not known: of an external object, an unset variable, a file that is not read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FileMount:
     """The file of a config or secret in a service's container."""
 

@@ -20,12 +20,13 @@ A key that has no row is dropped too, shown under ``-v``, and an error under ``-
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from composeplat.codes import Effect
 from composeplat.compose.full_keys import EXTERNAL_BLOCKS, FULL_KEYS, PATCHED, SERVICE
 from composeplat.diagnostics import PathKey
+from composeplat.system.records import record
 
 
 class Handling(Enum):
@@ -50,7 +51,7 @@ class Origin(Enum):
     """Compose knows the key."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     section: str
     key: str

@@ -9,7 +9,7 @@ Names are as in the definition; :mod:`composeplat.names` makes the names that Ku
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from composeplat.compose.ai_model import AiModel, ModelUse
@@ -20,6 +20,7 @@ from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFil
 from composeplat.compose.provider_model import Provider
 from composeplat.compose.rollout_model import Mode, Scheduling
 from composeplat.compose.watch_model import WatchRule
+from composeplat.system.records import record
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
@@ -37,7 +38,7 @@ class DependencyCondition(StrEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BuildSecret:
     """A secret for a build, from a file or a variable; its value is not part of the model."""
 
@@ -52,7 +53,7 @@ class BuildSecret:
     """The variable's value; None if it is not set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Build:
     context: str = "."
     """An absolute path, or a URL; empty if only host content goes into the image."""
@@ -76,7 +77,7 @@ class Build:
     pull: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EnvFile:
     path: str
     """Absolute."""
@@ -84,7 +85,7 @@ class EnvFile:
     raw: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class HealthCheck:
     """The health check of a container; times are in whole seconds."""
 
@@ -99,7 +100,7 @@ class HealthCheck:
     liveness: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Port:
     target: int
     published: int | None = None
@@ -112,7 +113,7 @@ class Port:
     """Only in ``expose``."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostFile:
     """A file below a mounted path; ``path`` is empty if the file itself is mounted."""
 
@@ -121,7 +122,7 @@ class HostFile:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class HostContent:
     """The content of a host volume; ``files`` is None if it is too large for a Secret."""
 
@@ -143,7 +144,7 @@ MAX_HOST_FILES = 64
 NAMED, ANONYMOUS, HOST, MEMORY, IMAGE = "named", "anonymous", "host", "memory", "image"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Mount:
     kind: str
     target: str
@@ -160,7 +161,7 @@ class Mount:
     """The labels of an anonymous volume."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Resources:
     """CPUs in thousandths, memory in bytes; None if not set."""
 
@@ -170,7 +171,7 @@ class Resources:
     request_memory: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Dependency:
     service: str
     condition: DependencyCondition = DependencyCondition.STARTED
@@ -178,7 +179,7 @@ class Dependency:
     restart: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class User:
     """The user and group of a container; None is the image's."""
 
@@ -186,7 +187,7 @@ class User:
     gid: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Service:
     name: str
     image: str = ""
@@ -300,7 +301,7 @@ def pods_before(service: Service, services: Mapping[str, Service]) -> list[str]:
     return [services[d.service].pod_owner for d in service.depends_on if d.service in services]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Volume:
     name: str
     size: int = 1024**3
@@ -314,14 +315,14 @@ class Volume:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Route:
     path: str
     service: str
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Endpoint:
     name: str
     """Empty for the endpoint with the environment's name."""
@@ -330,7 +331,7 @@ class Endpoint:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Project:
     services: Mapping[str, Service]
     volumes: Mapping[str, Volume]

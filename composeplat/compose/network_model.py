@@ -6,12 +6,12 @@ Must not know YAML, files or Kubernetes, as :mod:`composeplat.compose.model`, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from composeplat.system.records import record
 
 NO_NETWORK, HOST_NETWORK = "none", "host"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Network:
     name: str
     """The name in the definition."""
@@ -21,7 +21,7 @@ class Network:
     """Its services reach nothing outside."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Networking:
     """What full mode reads for the network of a service; by default nothing."""
 

@@ -11,7 +11,7 @@ the table, and a test compares the signature of ``ComposeStack`` and the pages w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ from composeplat.compose.values import BadValue, parse_image
 from composeplat.compose.variables import Variables
 from composeplat.names import is_dns_label, is_dns_name
 from composeplat.registry.credentials import Login
+from composeplat.system.records import record
 
 DEFAULT_TIMEOUT_S = 300.0
 
 Value = str | bool | float | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Setting:
     """A row of the table: where a setting can be given, and which values are valid."""
 
@@ -90,7 +91,7 @@ def _is_registry(text: str) -> bool:
     return _is_image(f"{text}/image")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Options:
     """The settings as they are given; each field is a row of the table."""
 
@@ -240,7 +241,7 @@ def _table() -> dict[str, Setting]:
 SETTINGS = _table()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Request(Options):
     """Everything that one reading of a definition takes, as plain values; nothing else is read from the process."""
 
@@ -279,7 +280,7 @@ class Request(Options):
     """The content of ``-``, where that is not the process's standard input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Settings(Options):
     """The settings after variables and defaults are applied and every value is checked: what the plan is made with."""
 

@@ -8,7 +8,9 @@ Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from composeplat.system.records import record
 
 UNCONFINED, DEFAULT_PROFILE = "unconfined", "default"
 #: The sysctls that a cluster allows unless it is configured otherwise.
@@ -30,7 +32,7 @@ SAFE_SYSCTLS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SecurityOptions:
     """The options of ``security_opt``; empty where none is given."""
 
@@ -43,7 +45,7 @@ class SecurityOptions:
     """The SELinux label: user, role, type, level."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Platform:
     """The nodes that can run an image; empty is any."""
 
@@ -53,7 +55,7 @@ class Platform:
     """As builders read it, with its variant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FolderMode:
     """The mode and owner of a volume in memory; None is the cluster's choice."""
 
@@ -62,7 +64,7 @@ class FolderMode:
     gid: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NameOptions:
     """How a container resolves names, and its own."""
 
@@ -90,14 +92,14 @@ LIMITS = {
 UNLIMITED = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProcessLimit:
     name: str
     soft: int
     hard: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Hook:
     """A command at the start or end of a container; empty is the service's."""
 
@@ -107,7 +109,7 @@ class Hook:
     """The variables of the hook, each with that of the container that has its value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InitHook(Hook):
     """A container that must complete before the service's starts."""
 
@@ -121,7 +123,7 @@ class InitHook(Hook):
     """A job of its own runs it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SharedPod:
     """The pod that several services share; by default a service has its own."""
 
@@ -139,7 +141,7 @@ class SharedPod:
     shares_processes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LabelFiles:
     paths: tuple[str, ...] = ()
     """Absolute."""
@@ -147,7 +149,7 @@ class LabelFiles:
     """The names in ``labels``; with those of the files, once they are read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ContainerOptions:
     privileged: bool = False
     read_only: bool = False

@@ -11,15 +11,16 @@ import hashlib
 import json
 import os.path
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from composeplat.system.records import record
 
 _KNOWN_PORTS = {"ssh": 22, "http": 80, "https": 443, "git": 9418}
 _SCP_FORM = re.compile(r"(?:[^/@]+@)?(\[[^\]]+\]|[^/:@]+):(?!//)(.+)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProjectId:
     key: str
     """A hash, so that paths of a machine are not published."""
@@ -27,7 +28,7 @@ class ProjectId:
     """The remote, or the end of the path, for messages."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Machine:
     id: str
     host: str

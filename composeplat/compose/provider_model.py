@@ -6,10 +6,12 @@ Must not know YAML, Kubernetes or how the program runs, as :mod:`composeplat.com
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Provider:
     """A service without pods: its program sets variables of the services that depend on it."""
 

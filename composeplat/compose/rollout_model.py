@@ -8,8 +8,10 @@ Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from composeplat.system.records import record
 
 
 class Mode(StrEnum):
@@ -31,7 +33,7 @@ class Mode(StrEnum):
         return self in (Mode.GLOBAL, Mode.GLOBAL_JOB)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Constraint:
     label: str
     """A label of nodes."""
@@ -39,7 +41,7 @@ class Constraint:
     is_equal: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Placement:
     constraints: tuple[Constraint, ...] = ()
     spread: tuple[str, ...] = ()
@@ -48,7 +50,7 @@ class Placement:
     """0 is no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UpdateConfig:
     """How pods are replaced; None is the workload's own."""
 
@@ -74,7 +76,7 @@ class Concurrency(StrEnum):
     REPLACE = "replace"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Schedule:
     """When the runs of a service start."""
 
@@ -88,7 +90,7 @@ class Schedule:
     """Whether a person may start a run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Scheduling:
     mode: Mode = Mode.REPLICATED
     schedule: Schedule | None = None

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from composeplat.system.records import record
+
 MAX_NESTING = 32
 MAX_TEXT = 1024 * 1024
 """Of one substituted text; a few variables that contain each other twice would fill any memory."""
@@ -27,7 +29,7 @@ class BadTemplate(ValueError):
         self.offset = offset
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variable:
     name: str
     operator: str = ""

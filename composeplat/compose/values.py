@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
+
+from composeplat.system.records import record
 
 MAX_PORT = 65535
 MAX_PORTS_IN_RANGE = 256
@@ -161,7 +162,7 @@ _ADDRESS = re.compile(
 PROTOCOLS = ("tcp", "udp", "sctp")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PortText:
     """A port in its short form, ``ip:published:target/protocol``, with ranges expanded to pairs."""
 
@@ -251,7 +252,7 @@ _MOUNT_OPTIONS = {"ro", "rw", "z", "Z", "cached", "delegated", "consistent", "no
 _PROPAGATIONS = {"shared", "rshared", "slave", "rslave", "private", "rprivate"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MountText:
     """A volume in its short form, ``source:target:options``; an anonymous volume has no source."""
 
@@ -355,7 +356,7 @@ _USER = re.compile(r"[^:]*(?::[^:]*)?\Z")
 _ID = re.compile(r"[0-9]{1,20}\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UserText:
     """The numbers of a ``user:group``, and the names that only the image can resolve."""
 

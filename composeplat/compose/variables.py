@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.compose.values import BadValue, parse_bool
+from composeplat.system.records import record
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -20,7 +21,7 @@ VOLUME_AFFINITY = "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED"
 WAKE_IN_ORDER = "OKTETO_COMPOSE_DEPENDS_ON_ENABLED"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variables:
     """The layers, highest first; a name in an earlier one hides it in the later ones."""
 

@@ -7,8 +7,10 @@ Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from composeplat.system.records import record
 
 
 class WatchAction(StrEnum):
@@ -25,7 +27,7 @@ class WatchAction(StrEnum):
         return self in (WatchAction.SYNC, WatchAction.SYNC_RESTART, WatchAction.SYNC_EXEC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WatchExec:
     """The command that runs in a container after a sync."""
 
@@ -34,7 +36,7 @@ class WatchExec:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WatchRule:
     """A file or folder of this machine, and what its changes do to a service."""
 

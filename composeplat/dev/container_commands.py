@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ from composeplat.cluster.snapshot import Object, is_ready, service_of
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
+from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
@@ -28,7 +29,7 @@ _INTERRUPTED = 130
 _MAX_ERROR_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Command:
     namespace: str
     pod: str
@@ -88,7 +89,7 @@ def _started(
             process.wait()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Piped:
     """A command whose streams are pipes of this process."""
 

@@ -17,7 +17,6 @@ import stat
 import tarfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -28,6 +27,7 @@ from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
 from composeplat.system.beneath import open_parent, split_name
+from composeplat.system.records import record
 
 _COPY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 120.0
@@ -39,7 +39,7 @@ _MAX_MODES_BYTES = 4 * _MAX_ARGS_BYTES
 _MODE = re.compile(r"[0-9a-f]{1,8}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Container:
     """A running container; one that has started again is another one, with the files of its image."""
 
@@ -127,7 +127,7 @@ def _add(tar: tarfile.TarFile, target: str, parent: int, name: str) -> int:
 # in a container -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContainerFiles:
     """The files of one container of a service."""
 

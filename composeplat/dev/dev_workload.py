@@ -12,7 +12,6 @@ import copy
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from composeplat.cluster.snapshot import Object, container_of, without_no_node
@@ -23,6 +22,7 @@ from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.shared_pods import volume_in_pod_of_another
 from composeplat.plan.storage import FILES_VOLUME
 from composeplat.plan.templates import pod_template
+from composeplat.system.records import record
 
 ROOT = "/.platform"
 AGENT = f"{ROOT}/bin/platform-agent"
@@ -81,7 +81,7 @@ def _own_template(workload: Object) -> Object:
     return {**template, "spec": without_no_node(template["spec"])}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DevWorkloadInputs:
     """The input for a dev workload, besides its original."""
 

@@ -12,19 +12,19 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system.atomic import write_private
+from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 
 _END_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FolderChange:
     """The paths of a folder that changed, relative to it: files, links, and new folders without content."""
 
@@ -38,7 +38,7 @@ class FolderChange:
     """Whether the file system keeps permissions."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FolderProblem:
     number: int
     path: str

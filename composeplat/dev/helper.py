@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.cluster.api import Api
@@ -23,6 +22,7 @@ from composeplat.engine.backend import DataFolder
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.layout_loading import load_layout
 from composeplat.engine.target import Target
+from composeplat.system.records import record
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, BUILDX, agent_for
 
@@ -38,7 +38,7 @@ _MAX_ERROR_LINES = 5
 _BUILD_TIMEOUT_S = 300
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HelperImage:
     reference: str
     pull_policy: str = ""
@@ -58,7 +58,7 @@ def check_helper_image(target: Target, registry: str, path: str | None) -> Other
     return target.other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class HelperBuild:
     """Builds the helper image for the processors of the nodes."""
 

@@ -10,7 +10,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ from composeplat.dev.dev_workload import AGENT, SOCKET
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.pulumi_process import Interrupted
 from composeplat.system.atomic import write_private
+from composeplat.system.records import record
 
 Event = dict[str, Any]
 _LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Session:
     """The command to run in the container, and the ports to forward."""
 
@@ -37,7 +38,7 @@ class Session:
     """Pairs of a port of the container and a local port."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Place:
     """The container of a session, and the folder for its sync state on this machine."""
 

@@ -13,7 +13,6 @@ import http.client
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import WorkloadState, workload_status
@@ -26,6 +25,7 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.preflight import api_path
 from composeplat.plan.desired import Manifest, Plan, ServicePlan
 from composeplat.system.deadline import Deadline, poll
+from composeplat.system.records import record
 
 _POLL_INTERVAL_S = 0.3
 #: The kubelet reports the end of a container a moment after its log ends.
@@ -59,7 +59,7 @@ def make_run(cron_job: Object, name: str) -> Manifest:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunJob:
     """The runs of one service that are started by hand."""
 

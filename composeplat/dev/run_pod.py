@@ -11,7 +11,7 @@ import base64
 import copy
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from composeplat.cluster.snapshot import Object, container_of, has_ended, without_no_node
 from composeplat.dev.holder import make_holder
@@ -19,6 +19,7 @@ from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_A
 from composeplat.plan.desired import Manifest, escape
 from composeplat.plan.shared_pods import own_init_containers
 from composeplat.plan.templates import pod_template
+from composeplat.system.records import record
 
 #: Marks a one-off pod that stays when its command has ended.
 KEPT_ANNOTATION = f"{LABEL_PREFIX}/keep"
@@ -31,7 +32,7 @@ _PROBES = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "port
 _ESCAPED = re.compile(r"\$\$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunOptions:
     """What differs from the service."""
 

@@ -34,6 +34,7 @@ from composeplat.engine.preflight import KINDS
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Identity, Plan, ServicePlan
 from composeplat.system.processes import ProcessId
+from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK, architecture
@@ -45,7 +46,7 @@ _TERMINATION_GRACE_S = 15.0
 _WATCHER_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class UpOptions:
     """The options of a development container that a user may choose."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from composeplat.compose.model import HOST, Mount, Service
+from composeplat.system.records import record
 
 #: The history of git is large, changes often, and no program needs it; and git runs programs that its files name.
 #: On some systems the case of a name does not matter.
@@ -34,7 +35,7 @@ class HostKind(StrEnum):
     FILE = "file"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SyncPath:
     """A folder or file that is synced."""
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from composeplat.compose.check_watch import mounted_targets
 from composeplat.compose.model import Build, Service
 from composeplat.compose.watch_model import WatchRule
 from composeplat.dev.sync_rules import DEFAULT_IGNORES, escape_pattern, path_below
+from composeplat.system.records import record
 
 #: What editors write beside the file that is being edited.
 _OF_EDITORS = ("**/*~", "**/.*.sw?", "**/4913", "**/.#*", "**/#*#", "**/*___jb_???___", "**/.idea")
 _EVERYTHING = "**"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WatchedFolder:
     """A folder of this machine with the part of it that a rule means."""
 

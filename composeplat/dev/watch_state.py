@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from composeplat.compose.watch_model import WatchAction
 from composeplat.dev.folder_watch import FolderChange
 from composeplat.dev.watch_rules import WatchedFolder
+from composeplat.system.records import record
 
 FilePath = tuple[int, str]
 """The number of a folder, and a path relative to it."""
@@ -61,7 +62,7 @@ class ServiceState:
 _BY_WEIGHT = (WatchAction.REBUILD, WatchAction.SYNC_RESTART, WatchAction.RESTART)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Work:
     """Work on the pods of some services, and the changes that it takes along."""
 

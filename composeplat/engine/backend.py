@@ -14,7 +14,6 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
@@ -27,9 +26,10 @@ from composeplat.system.atomic import (
 )
 from composeplat.system.folders import data_folder, home_folder
 from composeplat.system.machine import system_machine_id
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DataFolder:
     """The folder that holds everything the engine keeps between runs."""
 
@@ -103,7 +103,7 @@ def find_data_folder(environment: Mapping[str, str]) -> DataFolder:
     return DataFolder(data_folder(environment))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Backend:
     """Where Pulumi keeps the state, and the variables with which Pulumi reaches it."""
 

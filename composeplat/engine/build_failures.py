@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from composeplat.compose.model import Build
 from composeplat.registry.image_reference import ImageReference
+from composeplat.system.records import record
 
 #: So many of a step's last lines are kept.
 _MAX_LINES = 20
@@ -29,7 +30,7 @@ _RATE_LIMIT = re.compile(r"\b(?:429 Too Many Requests|503 the rate limit of \S+ 
 _CONFIDENTIAL = re.compile(r"token|secret|passw|pwd|key|cred|auth", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BuildFailure:
     """Why a build failed, and what shows it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from composeplat.cluster.snapshot import Object, is_on_no_node
@@ -16,6 +16,7 @@ from composeplat.engine.preflight import belongs_to
 from composeplat.names import LABEL_PREFIX, NO_NODE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.strategic_merge import merge
+from composeplat.system.records import record
 
 #: Marks the dev workload of a service; its value is the service.
 DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
@@ -24,7 +25,7 @@ WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
 _SUSPENDED = ("Job", "CronJob")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class OriginalWorkload:
     """The workload that a dev workload replaces, and its number of pods."""
 

@@ -14,6 +14,7 @@ from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.restarts import RESTARTS_ANNOTATION
+from composeplat.system.records import record
 
 IMAGE = "Image"
 
@@ -47,7 +48,7 @@ _STEPS_OF_REPLACEMENTS = frozenset({"replace", "delete-replaced"})
 _NOT_SHOWN = ("metadata.annotations.pulumi.com/", 'metadata.annotations["pulumi.com/')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Difference:
     """One property that changes; a confidential value is ``[secret]``."""
 
@@ -57,7 +58,7 @@ class Difference:
     replaces: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Change:
     """The change of one resource."""
 

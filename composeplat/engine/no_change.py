@@ -13,7 +13,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Self
 
 from composeplat.cluster.snapshot import Object
@@ -23,6 +23,7 @@ from composeplat.engine.preflight import CLAIM, Key, LiveState, belongs_to, obje
 from composeplat.engine.scaling import sleeping_workloads
 from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
+from composeplat.system.records import record
 
 _FORMAT = 1
 #: Only their owners write them, so that the version of the whole object counts.
@@ -59,7 +60,7 @@ def _plain(value: Any) -> Any:
     return [type(value).__name__, str(value)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Record:
     """What the last run depended on and left, as digests."""
 

@@ -9,9 +9,10 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.diagnostics import ComposeplatError, Report
 from composeplat.engine.events import Change
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DeployOptions:
     """The options of a deploy or a preview."""
 
@@ -29,7 +30,7 @@ class DeployOptions:
     """Build all images (True), none (False), or those that changed (None)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Failure:
     """The failure of one service, with log lines."""
 

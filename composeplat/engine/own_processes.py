@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -20,6 +19,7 @@ from typing import Self
 from composeplat.engine.backend import writing
 from composeplat.system.atomic import write_private
 from composeplat.system.processes import ProcessId
+from composeplat.system.records import record
 
 #: A lock of an older process would have been met since.
 _MAX_KEPT = 100
@@ -28,7 +28,7 @@ _MAX_LOCK_DELAY_S = 600.0
 _CLOCK_STEP_S = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LockHolder:
     """The holder of a lock, as Pulumi reports it."""
 
@@ -61,7 +61,7 @@ def lock_holders(output: str) -> tuple[LockHolder, ...]:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OwnProcess:
     process: ProcessId
     at: float
@@ -89,7 +89,7 @@ class OwnProcess:
         return self.process.has_ended or (state_is_private and self.process.was_before_reboot)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OwnProcesses:
     folder: Path
     """The stack's."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
@@ -22,6 +21,7 @@ from composeplat.compose.project_id import ProjectId
 from composeplat.diagnostics import ComposeplatError, MissingPiece, join_and_count, printable
 from composeplat.engine.preflight import Key, LiveState
 from composeplat.names import LABEL_PREFIX, MANAGED_BY, is_dns_label
+from composeplat.system.records import record
 
 _KEY = f"{LABEL_PREFIX}/project"
 _DESCRIPTION = f"{LABEL_PREFIX}/project-description"
@@ -31,7 +31,7 @@ _MAX_LISTED = 5
 _MAX_SHOWN = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Claim:
     """What a run says of itself: the project it is of, and whether only its folder gave the environment its name."""
 

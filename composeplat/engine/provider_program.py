@@ -17,7 +17,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from composeplat.names import is_env_name
 from composeplat.registry.docker_folder import docker_folder
 from composeplat.system.deadline import Deadline
 from composeplat.system.processes import kill_session, wait_for_end
+from composeplat.system.records import record
 
 #: Docker's folders of plugins, below the user's configuration and of the system.
 _PLUGIN_FOLDERS = (
@@ -58,7 +59,7 @@ class ProviderInterrupted(Exception):
     """The user interrupted the run of a program, which has ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Message:
     """A message of a program; for a variable, its name and value."""
 
@@ -67,7 +68,7 @@ class Message:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Metadata:
     """What a program says of its options: the names that a command knows, and those that it needs."""
 
@@ -75,7 +76,7 @@ class Metadata:
     required: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Program:
     """The program of a provider, and how it is run."""
 

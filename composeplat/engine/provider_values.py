@@ -6,13 +6,14 @@ Owns this data alone: who runs the programs is :mod:`composeplat.engine.provider
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from composeplat.compose.provider_model import Provider
 from composeplat.plan.desired import Plan
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Providers:
     """The providers of a definition, and what a plan makes of their values."""
 

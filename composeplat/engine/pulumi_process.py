@@ -28,6 +28,7 @@ from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline
 from composeplat.system.processes import ProcessId, kill_session, may_descend, session_members, wait_for_end
+from composeplat.system.records import record
 
 Event = dict[str, Any]
 _PLAIN_OUTPUT = ("--non-interactive", "--color", "never")
@@ -76,7 +77,7 @@ class Interrupts:
             raise Interrupted("interrupted at once", "the next run ends the processes that are left, and continues")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PulumiResult:
     status: int
     output: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 import http.client
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError
@@ -22,6 +21,7 @@ from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
 from composeplat.engine.workspace import broke_off, explain, is_refused
 from composeplat.plan.desired import Plan
+from composeplat.system.records import record
 
 #: The runs of one operation with temporary failures between them.
 _MAX_RUNS = 10
@@ -36,7 +36,7 @@ _MAX_CHECKPOINTED_OBJECTS = 40
 NO_VARIABLES: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunHandlers:
     """The callbacks of a run: for each event about a resource, and between events."""
 

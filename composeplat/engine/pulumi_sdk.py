@@ -7,18 +7,18 @@ It is apart, so that one test checks the pinned SDK, and an upgrade of the SDK c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 from composeplat.diagnostics import MissingPiece
+from composeplat.system.records import record
 
 #: The version that the tests run with.
 TESTED_VERSION = "3.272.0"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SdkName:
     module: str
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from composeplat.cluster.api import Api
@@ -25,13 +25,14 @@ from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.plan.revealed import Revealed
 from composeplat.plan.templates import pod_template
+from composeplat.system.records import record
 
 #: Pulumi's mark of a secret in an exported state.
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 Objects = tuple[DesiredObject, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RollBack:
     """The objects that ran before a deploy, by the name of the service in the cluster."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describe_outdated_pods, service_status
@@ -26,6 +26,7 @@ from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.progress import Phase
 from composeplat.system.deadline import Deadline, poll
+from composeplat.system.records import record
 
 #: A container that has just started may not listen yet.
 _PORT_TIMEOUT_S = 30.0
@@ -35,7 +36,7 @@ _PORT_POLL_INTERVAL_S = 0.5
 _MAX_REFUSAL_S = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Rollout:
     stack: Stack
     monitor: Monitor

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,11 +22,12 @@ from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.layout import DOMAIN, Layout
 from composeplat.plan.desired import Plan
 from composeplat.system.atomic import write_private
+from composeplat.system.records import record
 
 _HTTPS = 443
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Target:
     access: Access
     kubeconfig: str

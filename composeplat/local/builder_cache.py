@@ -10,10 +10,10 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.system.records import record
 
 #: The name by which buildx knows the builder.
 BUILDER_NAME = "composeplat"
@@ -35,7 +35,7 @@ def buildx_instance(socket: Path) -> str:
     return json.dumps({"Name": BUILDER_NAME, "Driver": "remote", "Nodes": [node], "Dynamic": False})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BuilderCache:
     buildx: Path
     socket: Path

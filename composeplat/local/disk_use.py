@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.local.layout import Layout
+from composeplat.system.records import record
 
 #: The folders of each purpose, by the name that people read.
 _PURPOSES = {
@@ -45,7 +45,7 @@ def disk_use(layout: Layout) -> dict[str, int]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Disk:
     """The file system where the cluster's folder is, or will be."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
 from composeplat.registry.docker_folder import docker_folder
 from composeplat.registry.image_reference import DOCKER_HUB, HUB_HOSTS
 from composeplat.system.files import Unreadable, read_bytes
+from composeplat.system.records import record
 
 #: The folder of Docker's daemon: its settings, and a folder of certificates for each registry.
 DAEMON_FOLDER = Path("/etc/docker")
@@ -24,7 +24,7 @@ _FIX = "correct it, or remove it"
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RegistrySettings:
     certificates: Path = DAEMON_FOLDER / "certs.d"
     """A folder with a folder for each registry: ``NAME.crt`` is an authority, ``NAME.cert`` a certificate to show."""

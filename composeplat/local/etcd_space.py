@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from composeplat.system.atomic import write_private
+from composeplat.system.records import record
 
 #: Where etcd's file is larger than this part of its limit, space is made before the alarm.
 _HIGH_PERCENT = 80
@@ -32,7 +33,7 @@ class Step(StrEnum):
     """Clears the alarm."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EtcdSpace:
     """Bytes of etcd's file, of that in use, and the limit; whether the alarm is raised."""
 

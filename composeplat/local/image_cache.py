@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from composeplat.system.records import record
 
 _KINDS = ("blobs", "manifests", "partial")
 #: What is not part of a tagged image: images that were pulled by their digest, and transfers that were broken off.
 UNTAGGED = "images without a tag"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CachedImage:
     name: str
     size: int
@@ -29,7 +30,7 @@ class CachedImage:
         return max(map(_time, self.files), default=0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImageCache:
     folder: Path
 

@@ -7,7 +7,7 @@ shows them to people first, and the cleaner deletes them when space runs out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -21,12 +21,13 @@ from composeplat.local.layout import PAUSE_IMAGE, Layout
 from composeplat.local.node_images import NodeImages
 from composeplat.local.registry_storage import RegistryStorage
 from composeplat.registry.image_reference import ImageReference
+from composeplat.system.records import record
 
 #: Images that the cluster has pushed for its pods.
 _OWN_IMAGES = frozenset({f"localhost/{PAUSE_IMAGE}", f"localhost/{FILL_NAME}"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leftover:
     kind: str
     name: str
@@ -34,7 +35,7 @@ class Leftover:
     delete: Callable[[], None] = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImageStores:
     layout: Layout
     ctr: Path | None

@@ -13,10 +13,11 @@ import io
 import json
 import tarfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.image_reference import ImageReference
+from composeplat.system.records import record
 from composeplat.toolchain.tools import architecture
 
 _CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -24,7 +25,7 @@ _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class File:
     content: bytes = b""
     mode: int = 0o755
@@ -34,7 +35,7 @@ class File:
     gid: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Image:
     files: Mapping[str, File]
     """Path without a leading slash -> file; folders are made as needed, and for a path that ends with a slash."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from composeplat.system.folders import user_data_folder
+from composeplat.system.records import record
 
 NODE = "local"
 NODE_ADDRESS = "192.0.2.10"
@@ -45,7 +46,7 @@ ETCD_LIMIT_BYTES = 8 * 1024**3
 PAUSE_IMAGE = "dev.platform.com/pause:1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class HostPorts:
     """The loopback ports through which the machine reaches the cluster."""
 
@@ -64,7 +65,7 @@ class HostPorts:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Layout:
     folder: Path
     """Data that outlives the cluster's processes: certificates, etcd, images, volumes, logs."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.image_reference import ImageReference
+from composeplat.system.records import record
 
 _TIMEOUT_S = 300.0
 #: A row of the list of images: the name, the type, the digest and the size.
@@ -20,7 +20,7 @@ _ROW = re.compile(r"(\S+) +\S+ +(sha256:\w+) +([\d.]+) (\w+)")
 _UNITS = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeImage:
     """An image on the node, with all its names."""
 
@@ -29,7 +29,7 @@ class NodeImage:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeImages:
     client: Path
     """The path of ``ctr``."""

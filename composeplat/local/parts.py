@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from composeplat.local import etcd, metrics
@@ -38,9 +38,10 @@ from composeplat.local.layout import (
 from composeplat.local.networks import egress_arguments
 from composeplat.local.node_registries import node_registries
 from composeplat.local.supervisor import Network
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Part:
     """One process."""
 
@@ -58,7 +59,7 @@ class Part:
     """Such a part has time to end; the others can be killed at any time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Programs:
     """The paths of the programs."""
 

@@ -18,13 +18,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.local.layout import SERVICE_RANGE
+from composeplat.system.records import record
 
 CHAIN = "PLATFORM-POLICIES"
 _POLICIES = kind_path("networking.k8s.io/v1", "NetworkPolicy")
@@ -36,7 +36,7 @@ _RESYNC_INTERVAL_S = 30.0
 _TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Direction:
     """One of the two directions of traffic, with the fields and options that it has."""
 

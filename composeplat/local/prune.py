@@ -5,8 +5,6 @@ Owns what counts as unused. Deletes only what it listed before: the caller shows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from composeplat.cluster.api import Api, object_path
 from composeplat.cluster.leftovers import abandoned_claims, environment_of
 from composeplat.cluster.snapshot import Object
@@ -14,11 +12,12 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.disk_use import folder_size
 from composeplat.local.image_stores import ImageStores, Leftover, used_versions
+from composeplat.system.records import record
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX, CTR
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scope:
     """What is asked for beyond images without a tag, and the builder's cache."""
 

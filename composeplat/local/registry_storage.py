@@ -10,15 +10,17 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
+
+from composeplat.system.records import record
 
 #: What is younger may belong to a push that has not ended.
 _MIN_AGE_S = 600.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UnusedImages:
     """Manifests of one repository that nothing uses, and the blobs that only they need."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,12 +15,13 @@ from composeplat.cluster.snapshot import Object
 from composeplat.local import sized_volumes
 from composeplat.local.disk_use import folder_size
 from composeplat.local.layout import SIZED_CLASS, STORAGE_CLASS
+from composeplat.system.records import record
 
 #: Whether a volume of the class holds no more than its size.
 ENFORCES_SIZES = MappingProxyType({STORAGE_CLASS: False, SIZED_CLASS: True})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class VolumeUse:
     """One volume, by its claim. ``used`` is none where it can't be measured."""
 

@@ -7,7 +7,6 @@ Must not read nodes or files, nor know Pulumi: a rule whose test needs a cluster
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from composeplat.compose.model import Project, Service, pods_before
 from composeplat.compose.options import Settings
@@ -60,6 +59,7 @@ from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_vol
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
 from composeplat.registry.image_reference import ImageReference
+from composeplat.system.records import record
 
 __all__ = [
     "BuiltImage",
@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Common:
     """What the plans of all services have in common."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -22,12 +22,13 @@ from composeplat.plan.fingerprint import Fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.selection import no_such_service
 from composeplat.plan.templates import pod_template
+from composeplat.system.records import record
 
 Manifest = dict[str, Any]
 _SELECTED_BY_CHARTS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BuiltImage:
     """The late value of a service's built image; ``name`` is its name in the registry."""
 
@@ -40,7 +41,7 @@ class BuiltImage:
         return self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DesiredObject:
     """One Kubernetes object, exactly as kubectl would show it."""
 
@@ -65,7 +66,7 @@ class DesiredObject:
         return str(self.manifest["metadata"]["name"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ImageBuild:
     """An image to build, and to push or load, before the service that runs it."""
 
@@ -81,7 +82,7 @@ class ImageBuild:
     """Images of other services that its build uses, by the name of the context."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Edge:
     """``service`` waits until ``dependency`` meets ``condition``."""
 
@@ -93,7 +94,7 @@ class Edge:
     """Whether a change of the dependency replaces the pods of the service too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ServicePlan:
     name: str
     """The name in the definition."""
@@ -149,21 +150,21 @@ class ServicePlan:
         return number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class VolumePlan:
     name: str
     cluster_name: str
     objects: tuple[DesiredObject, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NetworkPlan:
     name: str
     cluster_name: str
     objects: tuple[DesiredObject, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FilePlan:
     """A config or secret with its object, which all its users share."""
 
@@ -177,7 +178,7 @@ class FilePlan:
 RUNTIME_CLASS = "RuntimeClass"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RequiredObject:
     """An object of someone else that services use: it must exist, and is never changed."""
 
@@ -190,7 +191,7 @@ class RequiredObject:
     """The key that the object must have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EndpointPlan:
     name: str
     urls: tuple[str, ...]
@@ -199,7 +200,7 @@ class EndpointPlan:
     """The services and ports of the routes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Plan:
     environment: str
     namespace: str
@@ -285,9 +286,7 @@ class Plan:
     def users_of(self, volume: str) -> tuple[ServicePlan, ...]:
         """Return the services that mount a volume."""
         claims = {desired.key for plan in self.volumes if plan.name == volume for desired in plan.objects}
-        return tuple(
-            service for service in self.services if any(claims & set(desired.needs) for desired in service.objects)
-        )
+        return tuple(user for user in self.services if any(claims & set(desired.needs) for desired in user.objects))
 
     @property
     def images_only(self) -> Plan:
@@ -338,7 +337,7 @@ class Plan:
         return named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Identity:
     """The namespace and labels that identify the objects of an environment."""
 

@@ -6,7 +6,6 @@ Owns which ports are public and under which host, and the Ingress or HTTPRoute o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 
 from composeplat.compose.model import Endpoint, Port, Route, Service
@@ -28,6 +27,7 @@ from composeplat.plan.expose import is_exposed
 from composeplat.plan.never_public import NEVER_PUBLIC
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
+from composeplat.system.records import record
 
 #: Ports that are registered for another protocol than HTTP; ``ports`` makes them public with a warning.
 NOT_HTTP = {
@@ -42,7 +42,7 @@ _MAX_MATCHES = 64
 _MAX_LISTED_PORTS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EndpointSpec:
     """An endpoint before it is planned: from a public port, or from the ``endpoints`` key."""
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from composeplat.compose.model import HostFile
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
+from composeplat.system.records import record
 
 HASH_ANNOTATION = f"{LABEL_PREFIX}/config-hash"
 #: The annotation of a Secret with its random salt.
@@ -27,7 +28,7 @@ _HASH_BYTES = 16
 _SCRYPT_COST = 2**10
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fingerprint:
     """The late value of a keyed hash; the key is the salt of ``secret``."""
 

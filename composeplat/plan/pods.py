@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.compose.model import HealthCheck, Service
 from composeplat.compose.network_model import HOST_NETWORK
@@ -30,9 +30,10 @@ from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import TOOLS_VOLUME, Storage, plan_affinity, volume_label
 from composeplat.plan.tools import TOOLS_MOUNT
 from composeplat.registry.credentials import Login
+from composeplat.system.records import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PodInputs:
     """The inputs of a pod template besides its service."""
 

@@ -7,11 +7,11 @@ Must not know the stack: :mod:`composeplat.components.resource_names` adds its n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from composeplat.compose.file_model import FileKind
+from composeplat.system.records import record
 
 
 class ResourceKind(StrEnum):
@@ -68,7 +68,7 @@ _NOT_OF_SERVICES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResourceKey:
     """A resource within its stack: ``workload/web``."""
 

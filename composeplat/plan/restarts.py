@@ -11,18 +11,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import DesiredObject, Edge, Manifest, ServicePlan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.plan.templates import pod_template, with_pod_template
+from composeplat.system.records import record
 
 RESTARTS_ANNOTATION = f"{LABEL_PREFIX}/dependencies-hash"
 _HASH_CHARS = 32
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TemplatesHash:
     """The late value of a hash of pod templates, which have late values themselves."""
 

@@ -5,10 +5,12 @@ Owns that it is not part of any text: a manifest with it is registered again, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from composeplat.system.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Revealed:
     value: Any = field(repr=False)

@@ -10,7 +10,6 @@ in the pods of another by it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from composeplat.compose.model import Service
@@ -22,11 +21,12 @@ from composeplat.plan.fingerprint import HASH_ANNOTATION
 from composeplat.plan.init_hooks import hook_name
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.storage import IMAGE_PREFIX
+from composeplat.system.records import record
 
 _OWN_VOLUMES = ("anonymous-", "memory-", "host-", IMAGE_PREFIX)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PodPart:
     """What one service contributes to a pod."""
 

@@ -11,13 +11,14 @@ import binascii
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.docker_folder import docker_folder
 from composeplat.registry.image_reference import DOCKER_HUB, registry_of_prefix
+from composeplat.system.records import record
 
 #: The address under which Docker and Kubernetes both keep the login of Docker Hub.
 _HUB_ADDRESS = "https://index.docker.io/v1/"
@@ -26,7 +27,7 @@ _HELPER_TIMEOUT_S = 30
 _NO_ACCOUNT = "<token>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Login:
     """A name and a password for a registry."""
 

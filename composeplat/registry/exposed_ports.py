@@ -16,7 +16,6 @@ import time
 import urllib.error
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,6 +24,7 @@ from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfi
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system.atomic import write_file
 from composeplat.system.deadline import Deadline
+from composeplat.system.records import record
 
 #: If this variable is false, no registry is asked.
 IMAGE_PORTS_VARIABLE = "PLATFORM_IMAGE_PORTS"
@@ -36,7 +36,7 @@ _Result = tuple[Ports | None, float]
 """The ports, and for how many seconds they stay known."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CacheEntry:
     """The ports of an image, as they were read."""
 

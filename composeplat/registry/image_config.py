@@ -15,7 +15,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from email.message import Message
 from hashlib import sha256
 from types import MappingProxyType
@@ -25,6 +24,7 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.credentials import Login, find_login
 from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
 from composeplat.system.deadline import Deadline
+from composeplat.system.records import record
 from composeplat.toolchain.tools import architecture
 
 Ports = tuple[tuple[int, str], ...]
@@ -62,7 +62,7 @@ def login_finder(logins: Mapping[str, Login], environment: Mapping[str, str]) ->
     return lambda registry: logins.get(registry) or find_login(registry, environment)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ImageFacts:
     """The part of an image's configuration that decides how its containers run."""
 

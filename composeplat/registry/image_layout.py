@@ -11,12 +11,12 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from composeplat.registry.image_config import Ports, parse_ports
 from composeplat.system import files
+from composeplat.system.records import record
 
 _INDEX = "index.json"
 _MAX_JSON_BYTES = 4 * 1024 * 1024
@@ -24,7 +24,7 @@ _MAX_JSON_BYTES = 4 * 1024 * 1024
 READ_ERRORS = (OSError, files.Unreadable, ValueError, KeyError, TypeError, AttributeError)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImageLayout:
     """An image in a folder that may have others too, of builds that were interrupted."""
 

@@ -6,15 +6,16 @@ Must not know how a registry is asked, so that every room may parse a reference 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
+
+from composeplat.system.records import record
 
 DOCKER_HUB = "docker.io"
 DEFAULT_TAG = "latest"
 HUB_HOSTS = (DOCKER_HUB, "index.docker.io", "registry-1.docker.io")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ImageReference:
     """A parsed reference. The same image always has the same registry and repository, however short its name is."""
 

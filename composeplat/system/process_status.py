@@ -13,11 +13,11 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from composeplat.system.machine import printed_by, read_id
+from composeplat.system.records import record
 
 _BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
@@ -50,7 +50,7 @@ class ProcessTable(Protocol):
         """List the processes of a session, which has the number of the process that began it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProcFiles:
     """Linux."""
 
@@ -82,7 +82,7 @@ class ProcFiles:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PsCommand:
     """macOS and others, by what POSIX has; ``lstart`` goes beyond it, and all of them know it."""
 

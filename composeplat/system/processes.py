@@ -14,18 +14,19 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Self
 
 from composeplat.system.deadline import Deadline, poll
 from composeplat.system.machine import machine_id
 from composeplat.system.process_status import process_table
+from composeplat.system.records import record
 
 _POLL_INTERVAL_S = 0.05
 _TABLE = process_table()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProcessId:
     """Names one process for good: the place where its number is valid, the number, and its start time."""
 

@@ -9,11 +9,12 @@ publish what else is on this machine.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat.system.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class ProjectRoot:
     """The folder that holds every file a definition may name."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from composeplat.diagnostics import MissingPiece
+from composeplat.system.records import record
 
 if TYPE_CHECKING:  # loaded only where a proxy is named
     from ipaddress import IPv4Address, IPv6Address
@@ -21,7 +22,7 @@ _PORT = 80
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Proxy:
     """An HTTP proxy that connections are made through by ``CONNECT``."""
 

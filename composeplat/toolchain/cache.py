@@ -10,15 +10,15 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.system.atomic import remove_leftovers, replace_folder, write_file
 from composeplat.system.locks import hold_lock
+from composeplat.system.records import record
 from composeplat.toolchain.tools import Tool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cache:
     folder: Path
 

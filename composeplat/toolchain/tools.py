@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+
+from composeplat.system.records import record
 
 _PACKAGE = Path(str(files("composeplat")))
 MODULES = _PACKAGE / "toolchain" / "modules"
@@ -24,7 +26,7 @@ def architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine, machine)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Tool:
     name: str
     """The program's file name."""

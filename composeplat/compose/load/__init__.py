@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.registry.credentials import Login, find_login
 from composeplat.registry.image_reference import ImageReference, registry_of_prefix
 from composeplat.system.project_root import ProjectRoot
+from composeplat.system.records import record
 
 if TYPE_CHECKING:
     from composeplat.compose.file_model import FileObject
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_definition", "read"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Loaded:
     project: Project
     settings: Settings

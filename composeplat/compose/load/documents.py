@@ -7,7 +7,6 @@ Must not know any other key.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.compose.interpolate import interpolate
@@ -21,12 +20,13 @@ from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import Source, Span
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
+from composeplat.system.records import record
 
 MAX_INCLUDES = 100
 _NOT_INCLUDED = ("name", "version", "x-platform")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Include:
     """An entry of ``include``: files that are merged, with their own folder and env files."""
 

@@ -9,12 +9,13 @@ with them, so that there is no message about what nobody reads.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.compose.nodes import Mapping as MappingNode
 from composeplat.compose.nodes import Node, Scalar, Sequence
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.diagnostics import Report
+from composeplat.system.records import record
 
 _ALL = "*"
 #: The top-level keys whose entries services use by name.
@@ -26,7 +27,7 @@ _SECTIONS = ("services", "jobs")
 Profiles = Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Selection:
     """A definition without its inactive services, and the profiles of these."""
 

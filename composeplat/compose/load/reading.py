@@ -7,7 +7,7 @@ Must not know the model: :mod:`composeplat.compose.load` parses the tree.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from composeplat.compose.load.documents import Documents
@@ -28,11 +28,12 @@ from composeplat.compose.options import Request, Settings
 from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import Report
 from composeplat.system.project_root import ProjectRoot
+from composeplat.system.records import record
 
 __all__ = ["NoDefinition", "Reading", "read"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Reading:
     """A definition after the stages that know no keys."""
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.system import files
+from composeplat.system.records import record
 
 _MAX_BYTES = 1024 * 1024
 _SECTION = re.compile(r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]', re.IGNORECASE)
 _URL = re.compile(r"\s*url\s*=\s*(.*)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Repository:
     work_tree: Path
     remote: str = ""

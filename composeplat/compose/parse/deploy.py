@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.compose.model import ALWAYS, NEVER, ON_FAILURE, Resources
 from composeplat.compose.origins import request_path
@@ -14,6 +14,7 @@ from composeplat.compose.parse.scheduling import parse_scheduling
 from composeplat.compose.parse.shared_pods import joins_another
 from composeplat.compose.rollout_model import Mode, Scheduling
 from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
+from composeplat.system.records import record
 
 _RESTARTS = {
     "always": ALWAYS,
@@ -27,7 +28,7 @@ _RESTARTS = {
 _MAX_COUNT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Deploy:
     replicas: int = 1
     restart: str = ALWAYS

@@ -20,6 +20,7 @@ from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
 from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
+from composeplat.system.records import record
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ class Count:
     value: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Context:
     """The shared state of parsing: report, variables, origins."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from composeplat.compose.full_keys import SERVICE
 from composeplat.compose.keys import is_honored_in_full_mode
@@ -19,12 +18,13 @@ from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, find_templat
 from composeplat.compose.values import BadValue, parse_bool
 from composeplat.diagnostics import PathKey, join_some
 from composeplat.names import clean
+from composeplat.system.records import record
 
 _MAX_ALIASES = 3
 _ADDRESSES = ("ipv4_address", "ipv6_address", "link_local_ips", "mac_address")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Explanation:
     """The behavior here, and what to write instead; ``is_harmless`` if the key asks for exactly that."""
 
