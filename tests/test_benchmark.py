@@ -194,6 +194,63 @@ apiserver_request_terminations_total{code="200",verb="LIST"} 3
     assert scale.parse_requests(text) == {"LIST": 15, "GET": 1_000_000}
 
 
+# starts ---------------------------------------------------------------------------------------------------------------
+
+
+def test_starts(project: Project) -> None:
+    """Each command is measured beside Python alone, and the status is 1 if a limit is missed."""
+    folder = project({}).path
+    script = [sys.executable, str(SCRIPT.with_name("startup.py")), "--runs", "1", "--json", "figures.json"]
+    done = subprocess.run(script, cwd=folder, env=VARIABLES, capture_output=True, text=True, check=False)
+    figures = json.loads((folder / "figures.json").read_text())
+
+    assert list(figures["rows"]) == ["python", "--help", "deploy --help", "Tab", "render of 10"]
+    for name, row in figures["rows"].items():
+        assert row["clock"] > 0
+        assert name == "python" or row["processor"] > figures["rows"]["python"]["processor"] > 0
+    assert list(figures["limits"]) == ["--help in 0.08 s", "Tab in 0.08 s", "render of 10 in 0.10 s"]
+    assert (done.returncode, done.stderr) == (int(False in figures["limits"].values()), "")
+
+
+def test_limits_of_starts() -> None:
+    """A limit holds the processor time of its command, and nothing else."""
+    script = """
+import startup
+cases = [startup.Case("a", (), b"", 0.08), startup.Case("b", (), b"", 0.08), startup.Case("c", (), b"")]
+times = {"a": startup.Figures(0.08, 9.0), "b": startup.Figures(0.081, 0.081), "c": startup.Figures(9.0, 9.0)}
+print(startup.judge(cases, times))
+"""
+    environment = {**VARIABLES, "PYTHONPATH": str(SCRIPT.parent)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "{'a in 0.08 s': True, 'b in 0.08 s': False}\n"
+
+
+def test_start_that_fails(project: Project) -> None:
+    """A command that fails or prints something else is not timed."""
+    script = """
+import pathlib, sys, render, startup
+for command in (["false"], ["echo", "other"]):
+    try:
+        startup.time_once(startup.Case("a", tuple(command), b"expected"), pathlib.Path("."))
+    except render.Failed as error:
+        print(error)
+"""
+    environment = {**VARIABLES, "PYTHONPATH": str(SCRIPT.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=project({}).path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.splitlines() == [
+        f"a ended with status {status}, without the expected output" for status in (1, 0)
+    ]
+
+
 # plots ----------------------------------------------------------------------------------------------------------------
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -52,6 +52,7 @@ class Monitor:
     _stable_since: float | None = None
     _ready_since: dict[tuple[str, ...], float] = field(default_factory=dict)
     """A pod, the moment of its condition and its containers -> since when a snapshot has shown it as ready."""
+    _noted_snapshot: Snapshot | None = None
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> the cause of its last failed try, while it tries again."""
     _judged_snapshot: Snapshot | None = None
@@ -139,6 +140,9 @@ class Monitor:
 
     def _note_ready_pods(self, snapshot: Snapshot) -> None:
         """Note since when pods are ready, which is seen before a round shows that their workload was applied."""
+        if snapshot is self._noted_snapshot:
+            return
+        self._noted_snapshot = snapshot
         now = time.monotonic()
         ready = (_readiness(pod) for pod in snapshot.pods if is_ready(pod))
         self._ready_since = {pod: self._ready_since.get(pod, now) for pod in ready}

@@ -1,0 +1,142 @@
+"""Measure how long short commands of `platform` take, beside the start of Python alone.
+
+Owns the commands that are measured, and the limits the figures are held to.
+Every run is a process of its own; the commands take turns, so that what else the machine does falls on all.
+A run counts only if it ends with status 0 and prints what is expected.
+
+The limits are of processor time: other work on the machine makes a run wait, which is no cost of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import render
+
+SERVICES = 10
+RUNS = 11
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    command: tuple[str, ...]
+    expected: bytes
+    """Text in the output."""
+    limit: float | None = None
+    """Seconds of processor time."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Seconds, as medians: of the processor, and on the clock."""
+
+    processor: float
+    clock: float
+
+
+def find_cases() -> list[Case]:
+    program = render.our_tool().command[0]
+    completes = {"_PLATFORM_COMPLETE": "bash"}
+    return [
+        Case("python", (sys.executable, "-I", "-c", "print('started')"), b"started"),
+        Case("--help", (program, "--help"), b"Deploy:", 0.08),
+        Case("deploy --help", (program, "deploy", "--help"), b"--namespace"),
+        Case("Tab", (program, "dep", "platform dep"), b"deploy", 0.08, completes),
+        Case(f"render of {SERVICES}", (program, "render"), b"kind: StatefulSet", 0.10),
+    ]
+
+
+def time_once(case: Case, folder: Path) -> tuple[float, float]:
+    """Run a command, and give its seconds of the processor and on the clock."""
+    environment = {"PATH": os.defpath, "HOME": str(folder), "LANG": "C.UTF-8", **case.environment}
+    with tempfile.TemporaryFile() as output:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            case.command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        if process.returncode != 0 or case.expected not in output.read():
+            raise render.Failed(f"{case.name} ended with status {process.returncode}, without the expected output")
+    return usage.ru_utime + usage.ru_stime, seconds
+
+
+def measure(cases: Sequence[Case], folder: Path, runs: int) -> dict[str, Figures]:
+    """Warm each command up, then time them in turns."""
+    for case in cases:
+        time_once(case, folder)
+    taken: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
+    for _ in range(runs):
+        for case in cases:
+            taken[case.name].append(time_once(case, folder))
+    return {
+        name: Figures(statistics.median(first for first, _ in found), statistics.median(second for _, second in found))
+        for name, found in taken.items()
+    }
+
+
+def judge(cases: Sequence[Case], figures: Mapping[str, Figures]) -> dict[str, bool]:
+    return {
+        f"{case.name} in {case.limit:.2f} s": figures[case.name].processor <= case.limit
+        for case in cases
+        if case.limit is not None
+    }
+
+
+def table(figures: Mapping[str, Figures]) -> str:
+    start = figures["python"].processor
+    lines = ["command          processor  without Python's start  clock"]
+    lines += [
+        f"{name:<15}  {found.processor:>7.3f} s  {found.processor - start:>20.3f} s  {found.clock:.3f} s"
+        for name, found in figures.items()
+    ]
+    return "\n".join(lines)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Give 0 where every limit is met, else 1."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=RUNS, help="runs of each command after one to warm up")
+    parser.add_argument("--json", metavar="FILE", help="write the figures here too")
+    options = parser.parse_args(words)
+    cases = find_cases()
+    with tempfile.TemporaryDirectory() as name:
+        Path(name, "compose.yaml").write_text(render.definition(SERVICES))
+        figures = measure(cases, Path(name), options.runs)
+    load = os.getloadavg()[0]
+    verdicts = judge(cases, figures)
+    print(table(figures))
+    print(f"load of the machine: {load:.1f}")
+    for limit, met in verdicts.items():
+        print(f"{limit}: {'yes' if met else 'NO'}")
+    if options.json:
+        rows = {name: asdict(found) for name, found in figures.items()}
+        content = {"runs": options.runs, "load": load, "rows": rows, "limits": verdicts}
+        Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
+    return int(False in verdicts.values())
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except render.Failed as problem:
+        raise SystemExit(f"platform {problem}") from None
