@@ -1,12 +1,14 @@
 """The state of a new stack, as ``pulumi stack init`` would leave it in a folder of files.
 
-Owns its text, and where it may be written without Pulumi: a process of Pulumi takes half a second of a first deploy.
+Owns its text, where it may be written without Pulumi (a process of Pulumi takes half a second of a first deploy), and
+where Pulumi writes the salt of its secrets.
 Must not replace a state. It is apart from the workspace since the form of the file is Pulumi's, of one version of it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,3 +42,12 @@ def write_new_state(path: Path | None, environment: str, namespace: str, variabl
     except (OSError, ValueError):
         return False
     return is_known_layout(metadata, variables) and create_private(path, new_state(environment, namespace))
+
+
+def read_salt(settings: Path) -> str:
+    """Return the salt in a stack's settings file; empty without one."""
+    try:
+        found = re.search(r"^encryptionsalt: (\S+)", settings.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return ""
+    return found[1] if found else ""

@@ -21,7 +21,7 @@ from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
-from composeplat.engine.new_state import write_new_state
+from composeplat.engine.new_state import read_salt, write_new_state
 from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
 from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
 from composeplat.engine.target import Target
@@ -287,12 +287,7 @@ class Workspace:
 
     def salt(self) -> str:
         """The salt of the secrets in the state, for plain Pulumi; empty without one."""
-        try:
-            text = (self.folder / f"Pulumi.{self.namespace}.yaml").read_text(encoding="utf-8")
-        except OSError:
-            return ""
-        found = re.search(r"^encryptionsalt: (\S+)", text, re.MULTILINE)
-        return found[1] if found else ""
+        return read_salt(self.folder / f"Pulumi.{self.namespace}.yaml")
 
     def drop_pending(self, state: dict[str, Any]) -> None:
         """Remove pending operations, which a kill leaves: Pulumi would warn for ever, and labels find their objects."""
