@@ -1,4 +1,4 @@
-"""How often Pulumi is run again where what came in between has passed."""
+"""How often Pulumi is run again where what came in between has passed, and with how much memory."""
 
 from __future__ import annotations
 
@@ -26,3 +26,10 @@ def test_a_lock_that_always_comes_back() -> None:
     _, ended = pulumi_runs.run(cast("Stack", stack), ["up"])
 
     assert (len(runs), ended.status) == (10, 255)
+
+
+def test_memory_for_speed() -> None:
+    """Few objects may take more memory; the variable of whoever starts a deploy is left alone."""
+    assert pulumi_runs.memory_variables(40, {}) == {"GOGC": "400"}
+    assert pulumi_runs.memory_variables(1000, {}) == {}
+    assert pulumi_runs.memory_variables(40, {"GOGC": "50"}) == {}
