@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import sys
 from typing import Annotated
@@ -19,7 +18,7 @@ from composeplat.cli.run_job import ended_by_signals, run_job
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, container_of
-from composeplat.compose.values import BadValue, parse_user, split_pair
+from composeplat.compose.values import BadValue, parse_user, split_command, split_pair
 from composeplat.dev import container_commands
 from composeplat.dev.container_commands import Command
 from composeplat.dev.run_job import RunJob
@@ -174,6 +173,13 @@ def _user(text: str) -> tuple[int | None, int | None]:
     return read.uid, read.gid
 
 
+def _entrypoint(text: str | None) -> tuple[str, ...] | None:
+    try:
+        return None if text is None else split_command(text)
+    except BadValue as error:
+        raise typer.BadParameter(f"{error}, not '{printable(text or '')[:80]}'", param_hint="--entrypoint") from error
+
+
 @app.command(
     "run",
     guide=Guide(
@@ -217,7 +223,7 @@ def run_command(
     uid, gid = _user(user)
     options = RunOptions(
         command=tuple(without_dashes(command or [])),
-        entrypoint=None if entrypoint is None else tuple(shlex.split(entrypoint)),
+        entrypoint=_entrypoint(entrypoint),
         environment=_environment(env or []),
         working_dir=working_dir,
         uid=uid,

@@ -9,11 +9,11 @@ An error never contains the text, which may be a variable's value; only the call
 from __future__ import annotations
 
 import re
-import shlex
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
+from composeplat.compose.command_args import split_args
 from composeplat.system.records import record
 
 MAX_PORT = 65535
@@ -341,9 +341,9 @@ def split_command(text: str) -> tuple[str, ...]:
     if len(text) > MAX_COMMAND:
         raise BadValue(f"must be a command of at most {MAX_COMMAND // 1024 // 1024} MiB")
     try:
-        return tuple(shlex.split(text))
+        return split_args(text)
     except ValueError as error:
-        raise BadValue(f"must be a command that a shell can split ({str(error).lower()})") from error
+        raise BadValue(f"must be a command that a shell can split ({error})") from error
 
 
 def split_pair(text: str) -> tuple[str, str | None]:

@@ -325,6 +325,11 @@ def test_run(deployed: Seam) -> None:
             "Invalid value for --user: 'www-data' is known to the image alone: give its number",
         ),
         (("-e", "1=2", "web"), 2, "Invalid value for --env: must be NAME=value, not '1'"),
+        (
+            ("--entrypoint", "sh -c 'a", "web"),
+            2,
+            "Invalid value for --entrypoint: must be a command that a shell can split (no closing quotation), not",
+        ),
         (("api",), 1, "error: there is no service 'api'\n  hint: services are: db, own, web\n"),
     ],
 )

@@ -29,7 +29,7 @@ def test_a_lock_that_always_comes_back() -> None:
 
 
 def test_memory_for_speed() -> None:
-    """Few objects may take more memory; the variable of whoever starts a deploy is left alone."""
+    """Few objects may take more memory; a value of the user is left alone."""
     assert pulumi_runs.memory_variables(40, {}) == {"GOGC": "400"}
     assert pulumi_runs.memory_variables(1000, {}) == {}
     assert pulumi_runs.memory_variables(40, {"GOGC": "50"}) == {}
