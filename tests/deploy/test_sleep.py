@@ -164,7 +164,7 @@ def test_a_job_that_is_waited_for(environment: Environment) -> None:
     """A job that was cut off runs again, and its dependents wait for its end; one that had completed does not."""
     text = HEAD + (
         "  once: {<<: *app, restart: 'no', command: 'true'}\n"
-        "  migrate: {<<: *app, restart: 'no', command: \"sh -c 'sleep 3'\"}\n"
+        "  migrate: {<<: *app, restart: 'no', command: \"sh -c 'sleep 6'\"}\n"
         "  web: {<<: *app, depends_on: {once: {condition: service_completed_successfully},"
         " migrate: {condition: service_completed_successfully, required: false}}}\n"
     )
