@@ -203,20 +203,22 @@ class Monitor:
         if running:
             return time.monotonic() - self._stable_since >= _JOB_STABLE_S
         only_run = [service for service in going if self._only_runs(service)]
-        return not only_run or time.monotonic() - self._all_ready_since(only_run, snapshot) >= _STABLE_S
+        return not only_run or (
+            time.monotonic() - self._all_ready_since(only_run, snapshot, self._stable_since) >= _STABLE_S
+        )
 
-    def _all_ready_since(self, services: Collection[ServicePlan], snapshot: Snapshot) -> float:
-        """Since when the pods of some services, which are ready, have been seen ready with the same containers."""
+    def _all_ready_since(self, services: Collection[ServicePlan], snapshot: Snapshot, otherwise: float) -> float:
+        """Since when the pods of some services have been seen ready with the same containers.
+
+        ``otherwise`` is for pods that are not ready and are not waited for, as they keep an old revision.
+        """
         names = {
             pod
             for service in services
             for pod in service_status(*service.workload, service.cluster_name, snapshot).pods
         }
-        now = time.monotonic()
-        return max(
-            (self._ready_since.get(_readiness(pod), now) for pod in snapshot.pods if pod["metadata"]["name"] in names),
-            default=now,
-        )
+        pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in names]
+        return max((self._ready_since.get(_readiness(pod), otherwise) for pod in pods), default=otherwise)
 
     def _only_runs(self, service: ServicePlan) -> bool:
         """Return whether a changed service counts as ready while it runs."""

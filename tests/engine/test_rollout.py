@@ -167,10 +167,24 @@ def test_pods_that_keep_their_revision() -> None:
     made["spec"]["updateStrategy"] = {"type": "OnDelete"}
     notes: list[str] = []
     rollout = make_rollout(made, pod(made, "0", state=running(), revision=1), deadline=Deadline(60), notes=notes)
+    began = time.monotonic()
     rollout.wait()
     rollout.note_outdated()
 
+    assert time.monotonic() - began < 20
     assert rollout.monitor.causes == {}
     assert notes == [
         "db: db-0 still runs the old revision, as on-delete says: kubectl delete pod --namespace team db-0"
     ]
+
+
+def test_a_service_without_pods() -> None:
+    """A service that is scaled to 0 has no pod that could stay ready, and ends the wait."""
+    made = stateful_set(updated=0, total=0)
+    made["spec"]["replicas"] = 0
+    rollout = make_rollout(made, deadline=Deadline(60))
+    began = time.monotonic()
+    rollout.wait()
+
+    assert time.monotonic() - began < 20
+    assert rollout.monitor.causes == {}
