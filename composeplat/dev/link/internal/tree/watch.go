@@ -12,7 +12,11 @@ import (
 )
 
 const (
-	quietPeriod   = 20 * time.Millisecond
+	quietPeriod = 20 * time.Millisecond
+	// finishedPeriod is the quiet period where every file that was written is closed: the next file of a few has time to begin.
+	finishedPeriod = 4 * time.Millisecond
+	// maxFinished is how many such files may be: more belong to a change of many files, such as a checkout.
+	maxFinished   = 8
 	maxGatherTime = 250 * time.Millisecond
 	pollInterval  = time.Second
 )
@@ -30,6 +34,7 @@ type Watch struct {
 	touched map[string]bool
 	all     bool
 	problem string
+	writes  writes
 	notifier
 }
 
@@ -59,6 +64,7 @@ func (w *Watch) TakeTouched() (touched map[string]bool, all bool) {
 	defer w.lock.Unlock()
 	touched, all = w.touched, w.all
 	w.touched, w.all = map[string]bool{}, false
+	w.writes = writes{}
 	return touched, all
 }
 
@@ -147,7 +153,7 @@ func (w *Watch) waitUntilQuiet() {
 	last := time.NewTimer(maxGatherTime)
 	defer last.Stop()
 	for {
-		rest := time.NewTimer(quietPeriod)
+		rest := time.NewTimer(w.quietPeriod())
 		select {
 		case <-rest.C:
 			return
@@ -161,6 +167,15 @@ func (w *Watch) waitUntilQuiet() {
 			return
 		}
 	}
+}
+
+func (w *Watch) quietPeriod() time.Duration {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if !w.all && w.problem == "" && w.writes.areFinished() {
+		return finishedPeriod
+	}
+	return quietPeriod
 }
 
 func (w *Watch) signal() {

@@ -139,5 +139,22 @@ func (w *Watch) handle(watch int32, mask uint32, name string) {
 			w.add(inside)
 		}
 	}
+	w.recordWrite(inside, mask)
 	w.touch(folder)
+}
+
+// recordWrite records what an event reports of a file. A folder is never complete: what comes into it follows.
+func (w *Watch) recordWrite(name string, mask uint32) {
+	switch {
+	case mask&unix.IN_ISDIR != 0, mask&unix.IN_CREATE != 0:
+		w.writes.record(name, made)
+	case mask&unix.IN_MODIFY != 0:
+		w.writes.record(name, written)
+	case mask&unix.IN_CLOSE_WRITE != 0:
+		w.writes.record(name, closed)
+	case mask&unix.IN_MOVED_TO != 0:
+		w.writes.record(name, arrived)
+	case mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0:
+		w.writes.record(name, gone)
+	}
 }

@@ -3,6 +3,8 @@
 package tree
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -57,5 +59,28 @@ func TestAWatchThatCanNotBeginSaysWhy(t *testing.T) {
 	}
 	if _, all := watch.TakeTouched(); !all {
 		t.Error("only a part")
+	}
+}
+
+func TestAClosedFileIsReportedSooner(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "file", "x")
+	put(t, root, "open", "x")
+	watch := watched(t, root)
+	for name, test := range map[string]struct {
+		do     func() error
+		period time.Duration
+	}{
+		"saved in place":  {func() error { return os.WriteFile(filepath.Join(root, "file"), []byte("y"), 0o600) }, finishedPeriod},
+		"a folder":        {func() error { return os.Mkdir(filepath.Join(root, "folder"), 0o700) }, quietPeriod},
+		"its mode":        {func() error { return os.Chmod(filepath.Join(root, "file"), 0o640) }, quietPeriod},
+		"moved elsewhere": {func() error { return os.Rename(filepath.Join(root, "open"), filepath.Join(root, "other")) }, quietPeriod},
+	} {
+		must(t, test.do())
+		<-watch.Changed()
+		if period := watch.quietPeriod(); period != test.period {
+			t.Errorf("%s: %v", name, period)
+		}
+		drain(watch)
 	}
 }
