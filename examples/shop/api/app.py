@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psycopg2
@@ -49,4 +51,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+# The first process of a container ignores SIGTERM unless it has a handler, and would be killed after ten seconds.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 ThreadingHTTPServer(("", 8000), Handler).serve_forever()
