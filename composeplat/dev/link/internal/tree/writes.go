@@ -12,7 +12,7 @@ const (
 	gone
 )
 
-// writes are the files that changed since the last scan, as far as a notifier tells what happened to each.
+// writes are the files that changed since the last scan, as far as a notifier reports what happened to each.
 type writes struct {
 	files map[string]fileWrites
 }
