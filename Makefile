@@ -49,7 +49,7 @@ check: env ## check the format, the rules, the types and the layers, of the Go m
 
 test: check setup extras $(SITE_STAMP) ## check, then run every test, the local cluster's too
 	@echo "test: pytest"
-	@$(BIN)/pytest -n 2 -m "not cluster"
+	@$(BIN)/pytest -n 2 -m "not cluster" --durations 15
 	@echo "test: pytest, on the local cluster"
 	@$(BIN)/python -m tests.run_on_cluster
 
