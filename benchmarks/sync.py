@@ -137,7 +137,9 @@ class Up:
 
     def at(self, name: str, **wanted: object) -> float:
         """When an event was told first."""
-        found = until(lambda: [t for t, e in self.events if e["event"] == name and wanted.items() <= e.items()], 120)
+        found = until(
+            lambda: [t for t, e in self.events if e.get("event") == name and wanted.items() <= e.items()], 120
+        )
         return float(found[0])
 
     def times_of(self, line: str) -> list[float]:
