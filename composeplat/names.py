@@ -9,6 +9,7 @@ The same input always gives the same name: existing objects, DNS names and URLs 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 MAX_LABEL_LENGTH = 63
 #: Kubernetes labels the pods of a StatefulSet with ``<name>-<hash>``, and the hash has ten characters.
@@ -25,6 +26,8 @@ SERVICE_LABEL = f"{LABEL_PREFIX}/service"
 SERVICES_ANNOTATION = f"{LABEL_PREFIX}/services"
 #: Marks a one-off pod, which is outside its service; the value is the service.
 RUN_LABEL = f"{LABEL_PREFIX}/run"
+#: Marks an image that is loaded into nodes.
+LOADED_LABEL = f"{LABEL_PREFIX}/loaded"
 #: No node has it: a DaemonSet whose pods need it has none.
 NO_NODE_LABEL = f"{LABEL_PREFIX}/asleep"
 MANAGED_BY = "composeplat"
@@ -48,6 +51,8 @@ _MAX_DNS_NAME_LENGTH = 253
 _MAX_READABLE_KEY_LENGTH = 200
 
 
+# A definition can name a service a hundred thousand times.
+@lru_cache(maxsize=10_000)
 def clean(name: str) -> str:
     """Normalize a name: lower case, with dashes for ``_``, space and ``.``. :func:`is_dns_label` checks the result."""
     return re.sub(r"[_ .]", "-", name.strip().lower()).strip("-")

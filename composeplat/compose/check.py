@@ -40,6 +40,8 @@ _POLICIES = {
 
 _MAX_NETWORK_PAIRS = 10_000
 _MAX_LISTED_SERVICES = 8
+#: More are reported when some of these are gone.
+_MAX_CYCLES = 1000
 _MAX_SHOWN_CYCLE = 12
 #: So many names of a longer one are shown at its start and at its end.
 _CYCLE_START, _CYCLE_END = 8, 3
@@ -185,9 +187,9 @@ def _near(services: Mapping[str, object]) -> str:
 
 
 def _check_cycles(checker: Checker) -> None:
-    """Report each cycle once, at the dependency that closes it."""
+    """Report each cycle once, at the dependency that closes it; if all depend on all, their number is a square."""
     needed = {name: _paths_to_pods(checker, name) for name in checker.project.services}
-    for cycle in find_cycles(needed):
+    for cycle in islice(find_cycles(needed), _MAX_CYCLES):
         _report_cycle(checker, [needed[pod][other] for pod, other in pairwise(cycle)])
 
 

@@ -22,6 +22,7 @@ from composeplat.engine.backend import DataFolder
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.layout_loading import load_layout
 from composeplat.engine.target import Target
+from composeplat.names import LOADED_LABEL
 from composeplat.system.records import record
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, BUILDX, agent_for
@@ -97,7 +98,9 @@ class HelperBuild:
         environment = self.toolchain.environment
         with tempfile.TemporaryDirectory() as folder:
             image = Path(folder) / "image"
-            digest = self._build("built", "--output", f"type=oci,dest={image},tar=false")
+            digest = self._build(
+                "built", "--label", f"{LOADED_LABEL}=true", "--output", f"type=oci,dest={image},tar=false"
+            )
             loader = ArchiveLoader(cluster=other, access=self.target.access, environment=environment)
             load_layout(loader, "the helper image", image, digest, name)
 

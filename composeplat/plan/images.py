@@ -12,7 +12,7 @@ from composeplat.compose.check import report_inactive
 from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
-from composeplat.names import clean
+from composeplat.names import LOADED_LABEL, clean
 from composeplat.plan.desired import BuiltImage, ImageBuild
 
 #: The prefix of an additional context that is the image of another service.
@@ -39,8 +39,14 @@ def plan_images(checker: Checker, services: Iterable[Service], settings: Setting
         for service in ready:
             del waiting[service.name]
             image = _plan_image(checker, service, settings)
-            images.append(replace(image, is_loaded=bool(settings.load_policy)))
+            images.append(_loaded(image) if settings.load_policy else image)
     return tuple(images)
+
+
+def _loaded(image: ImageBuild) -> ImageBuild:
+    """Label an image that is loaded: the kubelet asks for credentials if it ever pulled the same image by a name."""
+    labels = {**image.build.labels, LOADED_LABEL: "true"}
+    return replace(image, is_loaded=True, build=replace(image.build, labels=labels))
 
 
 def _plan_image(checker: Checker, service: Service, settings: Settings) -> ImageBuild:

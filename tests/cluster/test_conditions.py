@@ -708,7 +708,8 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
     ],
 )
 def test_image_not_pulled_in_the_message_of_the_pod(reason: str, text: str, why: str, hint: str) -> None:
-    """Without an event the pod's own words count; a name that is none needs no words."""
+    """Where no event says why, the pod's own words count; a name that is none needs no words."""
+    made = pod(SET, state=waiting(reason, text))
     cause = Cause(
         code=CauseCode.IMAGE_NOT_PULLED,
         has_subject=True,
@@ -719,7 +720,7 @@ def test_image_not_pulled_in_the_message_of_the_pod(reason: str, text: str, why:
         container="web",
     )
 
-    assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)), age={"unloaded": 30.0})
+    assert failed(cause, POD) == web(made, event(made, "Failed", f"Error: {reason}"), age={"unloaded": 30.0})
 
 
 def test_an_image_that_was_just_loaded() -> None:

@@ -31,6 +31,15 @@ def test_only_loaded_images_are_never_pulled(project: Project) -> None:
     assert found == {"platform-tools": "", "platform-fill": "Never", "web": "Never", "db": ""}
 
 
+def test_a_loaded_image_is_like_no_pulled_one(project: Project) -> None:
+    """Its label changes its ID: the kubelet never starts without a pull what it once pulled by another name."""
+    for policy, labels in (("Never", {"dev.platform.com/loaded": "true", "a": "b"}), ("", {"a": "b"})):
+        text = "services: {web: {build: {context: ., labels: {a: b}}}}\n"
+        reading = project({"compose.yaml": text, "Dockerfile": "FROM busybox\n"}).read(load_policy=policy)
+        assert reading.plan is not None, reading.messages
+        assert [image.build.labels for image in reading.plan.images] == [labels]
+
+
 def test_a_registry_comes_first(project: Project) -> None:
     """With a registry, of the user or of the cluster, images are pushed and pulled."""
     assert set(policies(project, load_policy="Never", registry="localhost:5001").values()) == {""}
