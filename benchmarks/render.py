@@ -15,15 +15,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 SIZES = (10, 100, 500)
 RUNS = 5
@@ -104,16 +109,25 @@ def definition(services: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def time_once(tool: Tool, file: Path) -> tuple[float, float]:
-    """Run a tool over a file, and give the seconds and MB it took."""
-    environment = {"PATH": tool.path, "HOME": str(file.parent), "LANG": "C.UTF-8"}
+@dataclass(frozen=True)
+class Run:
+    """What a process did, and the seconds and the resources it took."""
+
+    status: int
+    output: bytes
+    messages: str
+    seconds: float
+    usage: resource.struct_rusage
+
+
+def run_once(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Run:
+    """Run a command as a process with these variables and a home in its folder."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
-        command = [word.replace("{file}", file.name) for word in tool.command]
         start = time.perf_counter()
         process = subprocess.Popen(
             command,
-            cwd=file.parent,
-            env=environment,
+            cwd=folder,
+            env={"HOME": str(folder), "LANG": "C.UTF-8", **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=messages,
@@ -124,28 +138,40 @@ def time_once(tool: Tool, file: Path) -> tuple[float, float]:
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         messages.seek(0)
-        _check(tool, file, process.returncode, output.read(), messages.read().decode(errors="replace"))
-    return seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+        return Run(process.returncode, output.read(), messages.read().decode(errors="replace"), seconds, usage)
 
 
-def _check(tool: Tool, file: Path, status: int, output: bytes, messages: str) -> None:
-    if status != 0:
-        said = messages.strip().splitlines()
-        raise Failed(f"ended with status {status}: {said[-1] if said else 'and no message'}")
+def in_turns(cases: Mapping[str, Callable[[], _T]], runs: int) -> dict[str, list[_T]]:
+    """Warm each case up, then run them in turns, and return what the runs of each gave."""
+    for run_case in cases.values():
+        run_case()
+    taken: dict[str, list[_T]] = {name: [] for name in cases}
+    for _ in range(runs):
+        for name, run_case in cases.items():
+            taken[name].append(run_case())
+    return taken
+
+
+def time_once(tool: Tool, file: Path) -> tuple[float, float]:
+    """Run a tool over a file, and give the seconds and MB it took."""
+    command = [word.replace("{file}", file.name) for word in tool.command]
+    run = run_once(command, file.parent, {"PATH": tool.path})
+    _check(tool, file, run)
+    return run.seconds, run.usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def _check(tool: Tool, file: Path, run: Run) -> None:
+    if run.status != 0:
+        lines = run.messages.strip().splitlines()
+        raise Failed(f"ended with status {run.status}: {lines[-1] if lines else 'and no message'}")
     wanted = file.read_text().count("image:") * tool.objects
-    found = sum(line.startswith(b"kind:") for line in output.splitlines())
+    found = sum(line.startswith(b"kind:") for line in run.output.splitlines())
     if found != wanted:
         raise Failed(f"ended with status 0, but gave {found} objects where {wanted} are expected")
 
 
 def measure(tools: Sequence[Tool], file: Path, runs: int) -> dict[str, Figures]:
-    """Warm each tool up, then time them in turns."""
-    for tool in tools:
-        time_once(tool, file)
-    taken: dict[str, list[tuple[float, float]]] = {tool.name: [] for tool in tools}
-    for _ in range(runs):
-        for tool in tools:
-            taken[tool.name].append(time_once(tool, file))
+    taken = in_turns({tool.name: partial(time_once, tool, file) for tool in tools}, runs)
     return {name: _figures(results) for name, results in taken.items()}
 
 

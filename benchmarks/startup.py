@@ -13,12 +13,11 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import render
@@ -60,34 +59,14 @@ def find_cases() -> list[Case]:
 
 def time_once(case: Case, folder: Path) -> tuple[float, float]:
     """Run a command, and give its seconds of the processor and on the clock."""
-    environment = {"PATH": os.defpath, "HOME": str(folder), "LANG": "C.UTF-8", **case.environment}
-    with tempfile.TemporaryFile() as output:
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            case.command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.DEVNULL,
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        if process.returncode != 0 or case.expected not in output.read():
-            raise render.Failed(f"{case.name} ended with status {process.returncode}, without the expected output")
-    return usage.ru_utime + usage.ru_stime, seconds
+    run = render.run_once(case.command, folder, {"PATH": os.defpath, **case.environment})
+    if run.status != 0 or case.expected not in run.output:
+        raise render.Failed(f"{case.name} ended with status {run.status}, without the expected output")
+    return run.usage.ru_utime + run.usage.ru_stime, run.seconds
 
 
 def measure(cases: Sequence[Case], folder: Path, runs: int) -> dict[str, Figures]:
-    """Warm each command up, then time them in turns."""
-    for case in cases:
-        time_once(case, folder)
-    taken: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
-    for _ in range(runs):
-        for case in cases:
-            taken[case.name].append(time_once(case, folder))
+    taken = render.in_turns({case.name: partial(time_once, case, folder) for case in cases}, runs)
     return {
         name: Figures(statistics.median(first for first, _ in found), statistics.median(second for _, second in found))
         for name, found in taken.items()

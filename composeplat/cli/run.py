@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -35,7 +36,9 @@ from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
 from composeplat.system.deadline import Deadline
 
 app = App()
+T = TypeVar("T")
 _Process = tuple[tuple[str, ...], tuple[str, ...]]
+_MAX_SHOWN_CHARS = 80
 
 
 def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_terminal: bool) -> int:
@@ -163,21 +166,19 @@ def _environment(pairs: list[str]) -> dict[str, str]:
 def _user(text: str) -> tuple[int | None, int | None]:
     if not text:
         return None, None
-    try:
-        read = parse_user(text)
-    except BadValue as error:
-        raise typer.BadParameter(f"{error}, not '{printable(text)}'", param_hint="--user") from error
+    read = _parsed(parse_user, text, "--user")
     if read.names:
         message = f"'{printable(read.names[0])}' is known to the image alone: give its number"
         raise typer.BadParameter(message, param_hint="--user")
     return read.uid, read.gid
 
 
-def _entrypoint(text: str | None) -> tuple[str, ...] | None:
+def _parsed(parse: Callable[[str], T], text: str, option: str) -> T:
     try:
-        return None if text is None else split_command(text)
+        return parse(text)
     except BadValue as error:
-        raise typer.BadParameter(f"{error}, not '{printable(text or '')[:80]}'", param_hint="--entrypoint") from error
+        shown = printable(text)[:_MAX_SHOWN_CHARS]
+        raise typer.BadParameter(f"{error}, not '{shown}'", param_hint=option) from error
 
 
 @app.command(
@@ -223,7 +224,7 @@ def run_command(
     uid, gid = _user(user)
     options = RunOptions(
         command=tuple(without_dashes(command or [])),
-        entrypoint=_entrypoint(entrypoint),
+        entrypoint=None if entrypoint is None else _parsed(split_command, entrypoint, "--entrypoint"),
         environment=_environment(env or []),
         working_dir=working_dir,
         uid=uid,

@@ -226,8 +226,8 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
 def _pull_message(pod: Object, snapshot: Snapshot) -> str:
     """Return the kubelet's message, which is in an event: the pod only says that it is backing off."""
     failed = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Failed"]
-    texts = [str(e.get("message", "")) for e in failed]
-    return max((text for text in texts if "pull" in text.lower() and not text.startswith("Error: ")), key=len, default="")
+    texts = [text for text in (str(e.get("message", "")) for e in failed) if not text.startswith("Error: ")]
+    return max((text for text in texts if "pull" in text.lower()), key=len, default="")
 
 
 def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:

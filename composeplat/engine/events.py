@@ -116,7 +116,7 @@ class Events:
             self._refreshing.add(urn)
             return None
         self._begin(metadata)
-        return urn
+        return None if urn in self.done else urn
 
     def _finish(self, metadata: Mapping[str, Any]) -> str | None:
         urn = str(metadata["urn"])
@@ -127,7 +127,7 @@ class Events:
                 self.drifted.append(change)
             return None
         if metadata["op"] in _STEPS_OF_REPLACEMENTS:
-            return urn
+            return None
         self.done.add(urn)
         reference = ((metadata.get("new") or {}).get("outputs") or {}).get("ref")
         if isinstance(reference, str):

@@ -7,14 +7,15 @@ Must not wait, ask or print: it decides from its input alone, so that it is test
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_ready, ready_since
+from composeplat.cluster.snapshot import Snapshot
 from composeplat.components.resource_names import ResourceName
 from composeplat.engine.events import Events, Operation
+from composeplat.engine.ready_pods import ReadyPods
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.progress import Phase, ServiceProgress
@@ -48,11 +49,8 @@ class Monitor:
     _since: dict[str, float] = field(default_factory=dict)
     only_images: bool = False
     """Whether images are built and nothing is deployed."""
-    _built: set[str] = field(default_factory=set)
     _stable_since: float | None = None
-    _ready_since: dict[tuple[str, ...], float] = field(default_factory=dict)
-    """A pod, the moment of its condition and its containers -> since when a snapshot has shown it as ready."""
-    _noted_snapshot: Snapshot | None = None
+    _ready_pods: ReadyPods = field(default_factory=ReadyPods)
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> the cause of its last failed try, while it tries again."""
     _judged_snapshot: Snapshot | None = None
@@ -112,9 +110,7 @@ class Monitor:
         elif kind is ResourceKind.WORKLOAD:
             # Any round shows the state of an unchanged workload.
             self._note_applied(service, None if is_unchanged else request_round())
-        elif kind is ResourceKind.IMAGE and change is not None and not is_unchanged and urn not in self._built:
-            # Pulumi reports a replacement once more when the image before it is gone.
-            self._built.add(urn)
+        elif kind is ResourceKind.IMAGE and change is not None and not is_unchanged:
             self.emit(service, Phase.BUILT)
 
     def _note_applied(self, service: str, shown_by: int | None) -> None:
@@ -138,15 +134,6 @@ class Monitor:
         name = self._names.get(key.name)
         return name if name in self.chosen else None
 
-    def _note_ready_pods(self, snapshot: Snapshot) -> None:
-        """Note since when pods are ready, which is seen before a round shows that their workload was applied."""
-        if snapshot is self._noted_snapshot:
-            return
-        self._noted_snapshot = snapshot
-        now = time.monotonic()
-        ready = (_readiness(pod) for pod in snapshot.pods if is_ready(pod))
-        self._ready_since = {pod: self._ready_since.get(pod, now) for pod in ready}
-
     def has_news(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Return whether a judgement may differ from the last one."""
         known_rounds, known_applied, at = self._judged
@@ -160,7 +147,7 @@ class Monitor:
         """Judge every service whose workload is shown as applied by the last round."""
         if snapshot is None:
             return
-        self._note_ready_pods(snapshot)
+        self._ready_pods.note(snapshot)
         began = time.monotonic()
         self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied), began)
         for service in self._unfailed_services():
@@ -186,8 +173,9 @@ class Monitor:
         """Return whether the deployment is over: all services are ready or have failed, and Jobs have started."""
         if snapshot is None or any(self.applied.get(name, rounds + 1) > rounds for name in self.chosen):
             return False
-        self._note_ready_pods(snapshot)
-        running = False
+        self._ready_pods.note(snapshot)
+        running = only_run = False
+        pods: set[str] = set()
         # The service that was not ready the last time is first: with many of them, it is mostly the only one to judge.
         going = sorted(self._unfailed_services(), key=lambda service: service.name != self._awaited)
         for service in going:
@@ -198,27 +186,16 @@ class Monitor:
                 self._stable_since = None
                 self._awaited = service.name
                 return False
+            if self._only_runs(service):
+                only_run = True
+                pods.update(status.pods)
         if self._stable_since is None:
             self._stable_since = time.monotonic()
         if running:
             return time.monotonic() - self._stable_since >= _JOB_STABLE_S
-        only_run = [service for service in going if self._only_runs(service)]
         return not only_run or (
-            time.monotonic() - self._all_ready_since(only_run, snapshot, self._stable_since) >= _STABLE_S
+            time.monotonic() - self._ready_pods.all_since(pods, snapshot, otherwise=self._stable_since) >= _STABLE_S
         )
-
-    def _all_ready_since(self, services: Collection[ServicePlan], snapshot: Snapshot, otherwise: float) -> float:
-        """Since when the pods of some services have been seen ready with the same containers.
-
-        ``otherwise`` is for pods that are not ready and are not waited for, as they keep an old revision.
-        """
-        names = {
-            pod
-            for service in services
-            for pod in service_status(*service.workload, service.cluster_name, snapshot).pods
-        }
-        pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in names]
-        return max((self._ready_since.get(_readiness(pod), otherwise) for pod in pods), default=otherwise)
 
     def _only_runs(self, service: ServicePlan) -> bool:
         """Return whether a changed service counts as ready while it runs."""
@@ -238,10 +215,3 @@ class Monitor:
             service.name: service_status(*service.workload, service.cluster_name, snapshot or Snapshot())
             for service in self._unfailed_services()
         }
-
-
-def _readiness(pod: Object) -> tuple[str, ...]:
-    """What differs once a pod has been not ready in between, or one of its containers has started again."""
-    statuses = container_statuses(pod)
-    containers = [f"{status.get('containerID')} {status.get('restartCount')}" for status in statuses]
-    return (pod["metadata"]["uid"], ready_since(pod).isoformat(), *containers)

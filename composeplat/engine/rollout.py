@@ -52,10 +52,15 @@ class Rollout:
             self.deadline.restart()
 
     def tick(self) -> None:
+        self._judge()
+
+    def _judge(self) -> tuple[Snapshot | None, int]:
+        """Judge the services by the latest snapshot, and return it with its round."""
         rounds, snapshot = self.watcher.rounds, self.watcher.latest
         if self.monitor.has_news(snapshot, rounds):
             self.monitor.judge_services(snapshot, rounds)
         self.retries.report(self.monitor.retries)
+        return snapshot, rounds
 
     def wait(self) -> None:
         """Wait until every service is ready or has failed.
@@ -68,10 +73,7 @@ class Rollout:
                 self.monitor.applied.setdefault(name, shown_by)
         self.watcher.hurry()
         while not self.stack.is_interrupted:
-            rounds, snapshot = self.watcher.rounds, self.watcher.latest
-            if self.monitor.has_news(snapshot, rounds):
-                self.monitor.judge_services(snapshot, rounds)
-            self.retries.report(self.monitor.retries)
+            snapshot, rounds = self._judge()
             if self.monitor.is_over(snapshot, rounds) or self._fail_late_services():
                 # What the last judgement did not show yet.
                 self.monitor.judge_services(snapshot, rounds)
