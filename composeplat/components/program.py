@@ -34,8 +34,12 @@ def declare(
     builder: str,
     loader: ImageLoader | None = None,
     building: Collection[str] | None = None,
+    needed: Plan | None = None,
 ) -> ComposeStack:
-    """Register a plan for ``platform deploy``; objects wait for the images of ``building``, or for all."""
+    """Register a plan for ``platform deploy``, or what is needed of it.
+
+    Objects wait for the images of ``building``, or for all.
+    """
     stack = ComposeStack(
         plan.environment,
         plan=plan,
@@ -44,6 +48,7 @@ def declare(
         waits=True,
         builder=builder,
         building=building,
+        needed=needed,
         # A build alone needs no cluster.
         opts=_options(cluster) if plan.objects else None,
     )

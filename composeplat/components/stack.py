@@ -99,6 +99,7 @@ class ComposeStack(pulumi.ComponentResource):
         gate: DependencyGate | None = None,
         loader: ImageLoader | None = None,
         building: Collection[str] | None = None,
+        needed: Plan | None = None,
         waits: bool | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -142,7 +143,9 @@ class ComposeStack(pulumi.ComponentResource):
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan, timeout)
         registrar = _Registrar(name, plan, {}, logins, loader, awaits=not waits, is_typed=is_typed)
-        self._register(name, plan, registrar, gate if waits else None, builder, building)
+        self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
+        self.urls = pulumi.Output.from_input([url for endpoint in plan.endpoints for url in endpoint.urls])
+        self.register_outputs({"urls": self.urls})
 
     def _register(
         self,
@@ -153,6 +156,7 @@ class ComposeStack(pulumi.ComponentResource):
         builder: str,
         building: Collection[str] | None,
     ) -> None:
+        registrar.ports.start_reading(plan.objects)
         child = pulumi.ResourceOptions(parent=self)
         self.services = {service.name: ComposeService(name, service, registrar, child) for service in plan.services}
         for image in plan.images:
@@ -169,8 +173,6 @@ class ComposeStack(pulumi.ComponentResource):
         self.endpoints = {
             endpoint.name: ComposeEndpoints(name, endpoint, registrar, child) for endpoint in plan.endpoints
         }
-        self.urls = pulumi.Output.from_input([url for endpoint in plan.endpoints for url in endpoint.urls])
-        self.register_outputs({"urls": self.urls})
 
 
 class _Registrar:
@@ -202,7 +204,6 @@ class _Registrar:
         self.ports = ImagePorts(logins)
         if loader:
             loader.on_ports = self.ports.remember
-        self.ports.start_reading(plan.objects)
         self.salted = {found.secret for service in plan.services for found in service.fingerprints}
 
     def register_files(self, plan: Plan, parent: pulumi.Resource) -> None:

@@ -7,7 +7,7 @@ Must not wait, ask or print: it decides from its input alone, so that it is test
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
@@ -120,6 +120,11 @@ class Monitor:
             self.emit(
                 name, *((Phase.UNCHANGED, "") if shown_by is None else (Phase.WAITING, "applied, waiting to be ready"))
             )
+
+    def note_unchanged(self, services: Iterable[str]) -> None:
+        """Note services that Pulumi is not given, as they are as in the last run."""
+        for name in sorted(services):
+            self._note_applied(name, None)
 
     def emit_unchanged(self, statuses: Mapping[str, ServiceStatus]) -> None:
         """Emit the status of each service if nothing was applied."""

@@ -25,7 +25,7 @@ from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
 
-_FORMAT = 1
+_FORMAT = 2
 #: Only their owners write them, so that the version of the whole object counts.
 _VERSIONED = ("Service", "ConfigMap", "Secret", CLAIM)
 _AUTOSCALER = "HorizontalPodAutoscaler"
@@ -65,6 +65,8 @@ class Record:
     """What the last run depended on and left, as digests."""
 
     inputs: Mapping[str, str]
+    parts: Mapping[str, str]
+    """What :mod:`~composeplat.engine.changed_parts` lets a run change alone, by part."""
     state: str
     objects: Mapping[str, str]
     """By kind and name."""
@@ -197,6 +199,11 @@ def doubt_about_inputs(record: Record, inputs: Mapping[str, str]) -> str:
     """Which input of a deploy is another one than in the last run; empty if none is."""
     changed = _different(record.inputs, inputs)
     return f"changed since the last run: {', '.join(changed)}" if changed else ""
+
+
+def changed_parts(record: Record, parts: Mapping[str, str]) -> frozenset[str]:
+    """Return the parts that are other ones than in the last run; their names are an input of their own."""
+    return frozenset(_different(record.parts, parts))
 
 
 def doubt_about_digests(record: Record, objects: Mapping[str, str]) -> str:

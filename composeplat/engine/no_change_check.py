@@ -19,10 +19,18 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.compose.variables import Variables
 from composeplat.engine import pulumi_runs
 from composeplat.engine.builder import builder_variables
+from composeplat.engine.changed_parts import (
+    ChangedParts,
+    changing_facts,
+    complete_counts,
+    doubt_about_parts,
+    find_parts,
+)
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.no_change import (
     Digester,
     Record,
+    changed_parts,
     digest_objects,
     doubt_about_digests,
     doubt_about_inputs,
@@ -54,6 +62,10 @@ class NoChangeCheck:
     digester: Digester
     inputs: Mapping[str, str]
     """The digests of all inputs as they were before the run; empty if this run can neither use nor leave a record."""
+    parts: Mapping[str, str]
+    """The digests of the parts that may change alone."""
+    last: Record | None = None
+    """The record of the last run, if nothing but some of these parts has changed since."""
 
     @classmethod
     def begin(cls, stack: Stack, plan: Plan, options: DeployOptions) -> Self:
@@ -65,7 +77,8 @@ class NoChangeCheck:
         except Doubt as doubt:
             logger.debug("Pulumi has to look for changes: %s", doubt)
             inputs = {}
-        return cls(stack=stack, plan=plan, digester=digester, inputs=inputs)
+        parts = {name: digester.digest(facts) for name, facts in changing_facts(plan).items()} if inputs else {}
+        return cls(stack=stack, plan=plan, digester=digester, inputs=inputs, parts=parts)
 
     # before a run
 
@@ -75,23 +88,29 @@ class NoChangeCheck:
             return None
         with self.stack.workspace.hold_lock(what):
             try:
-                resources = self._confirm(is_deploy=what == "deploy")
+                last = self._confirm(is_deploy=what == "deploy")
             except (Doubt, ApiError) as doubt:
                 logger.debug("Pulumi has to look for changes: %s", doubt)
                 return None
         self.stack.stop_if_interrupted()
-        return Outcome(counts={"same": resources}, urls=self.stack.target.urls_of(self.plan))
+        if changed_parts(last, self.parts):
+            self.last = last
+            return None
+        return Outcome(counts={"same": last.resources}, urls=self.stack.target.urls_of(self.plan))
 
-    def _confirm(self, *, is_deploy: bool) -> int:
-        """Return the number of unchanged resources, or raise a :class:`Doubt`."""
+    def _confirm(self, *, is_deploy: bool) -> Record:
+        """Return the record of the last run, or raise a :class:`Doubt` if more has changed than parts of the plan."""
         record = _read_record(self.stack)
         _doubt(doubt_about_inputs(record, self.inputs))
+        changed = changed_parts(record, self.parts)
+        if changed:
+            _doubt(doubt_about_parts(self.plan, changed))
         _doubt("" if record.state == _digest_state(self.stack) else "the state has changed since the last run")
-        look = self._look(pods=is_deploy)
+        look = self._look(pods=is_deploy and not changed)
         _doubt(doubt_about_digests(record, digest_objects(self.digester, look.objects)))
-        if is_deploy:
+        if is_deploy and not changed:
             self._check_services(look)
-        return record.resources
+        return record
 
     def _look(self, *, pods: bool) -> Look:
         more: list[Key] = [] if self.stack.claim is None else [record_key(self.plan.environment)]
@@ -110,6 +129,26 @@ class NoChangeCheck:
             raise Doubt(f"nothing listens on port {port} of pod {pod}")
         monitor = Monitor(plan=self.plan, on_progress=self.stack.on_progress, chosen=frozenset(statuses))
         monitor.emit_unchanged(statuses)
+
+    # a run
+
+    def find_parts(self, plan: Plan) -> ChangedParts | None:
+        """Return the parts of the plan that a run is about; none if it is about all. The lock of the stack is held."""
+        if self.last is None or self.last.state != self._find_digest():
+            return None
+        parts = find_parts(plan, changed_parts(self.last, self.parts))
+        logger.debug("Pulumi is given %d of %d services", len(parts.needed.services), len(plan.services))
+        return parts
+
+    def _find_digest(self) -> str:
+        try:
+            return _digest_state(self.stack)
+        except Doubt:
+            return ""
+
+    def complete(self, counts: Mapping[str, int], parts: ChangedParts | None) -> dict[str, int]:
+        """Return the counts of a run as if it were about all."""
+        return dict(counts) if parts is None or self.last is None else complete_counts(counts, self.last.resources)
 
     # after a run
 
@@ -132,6 +171,7 @@ class NoChangeCheck:
         _doubt(doubt_about_objects(self.plan, LiveState(object_metadata=look.objects)))
         record = Record(
             inputs=self.inputs,
+            parts=self.parts,
             state=_digest_state(self.stack),
             objects=digest_objects(self.digester, look.objects),
             resources=unchanged_resources(counts),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.compose.variables import Variables
+from composeplat.engine.changed_parts import fixed_facts
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import ImageBuild, Plan
 from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE, ExposedPorts
@@ -46,10 +47,10 @@ class Doubt(Exception):
 
 
 def gather_inputs(stack: Stack, plan: Plan) -> dict[str, Any]:
-    """Return the inputs of a deploy, or raise a :class:`Doubt`."""
+    """Return the inputs of a deploy but its changing parts, or raise a :class:`Doubt`."""
     workspace, target, claim = stack.workspace, stack.target, stack.claim
     return {
-        "plan": plan,
+        "plan": fixed_facts(plan),
         "versions": [_versions(), sys.version],
         "variables": _variables(stack.variables),
         "project": None if claim is None else [claim.project.key, claim.name_from_folder],

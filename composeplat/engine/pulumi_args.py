@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from composeplat.components.resource_names import ResourceName, Urns, belongs_to_stack
+from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, built_images, known_to_state
 from composeplat.plan import Plan
@@ -23,13 +24,21 @@ _IMAGE = "docker-build:index:Image"
 _PARALLEL = 32
 
 
-def deploy_args(plan: Plan, state: Mapping[str, Any], live_state: LiveState, options: DeployOptions) -> list[str]:
-    """The arguments of a deploy or preview: its target resources, and those to replace."""
+def deploy_args(
+    plan: Plan,
+    state: Mapping[str, Any],
+    live_state: LiveState,
+    options: DeployOptions,
+    parts: ChangedParts | None = None,
+) -> list[str]:
+    """The arguments of a deploy or preview: the resources that it is about, and those to replace."""
     gated = len({edge.service for edge in plan.edges})
     # A waiting service occupies a slot, so all others need slots beside those.
     args = ["--stack", plan.namespace, "--parallel", str(_PARALLEL + gated), "--suppress-outputs"]
     if options.services:
         args += repeat_flag("--target", targets(plan, options.services))
+    elif parts is not None:
+        args += repeat_flag("--exclude", parts.others(state))
     part = plan.limited_to(options.services)
     if options.rerun_jobs:
         args += repeat_flag("--replace", _job_urns(plan, part, state, live_state))

@@ -15,6 +15,7 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.builder import BUILDER, builder_variables
+from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
 from composeplat.engine.pulumi_process import PulumiResult
@@ -82,8 +83,12 @@ def run_program(
     gate: Any = None,
     handlers: RunHandlers = _NOBODY,
     more: Mapping[str, str] = NO_VARIABLES,
+    parts: ChangedParts | None = None,
 ) -> tuple[Events, PulumiResult]:
-    """Run the program of a plan under Pulumi; all objects wait for the images of the services in ``building``."""
+    """Run the program of a plan, or of parts of it, under Pulumi.
+
+    All objects wait for the images of the services in ``building``.
+    """
     from composeplat.components.program import declare  # noqa: PLC0415 -- loads Pulumi
     from composeplat.engine.inline_program import serve  # noqa: PLC0415 -- the same
 
@@ -97,6 +102,7 @@ def run_program(
             builder=stack.workspace.builder.get(BUILDER, ""),
             loader=loader,
             building=building,
+            needed=None if parts is None else parts.needed,
         )
 
     with serve(program) as address:

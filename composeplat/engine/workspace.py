@@ -117,10 +117,10 @@ class Workspace:
         """Hold the lock of the stack for an operation; the kernel releases it when this process ends."""
         with self.hold_lock(what):
             with writing(self.folder):
-                self.record_file.unlink(missing_ok=True)
                 self._end_leftovers(self.folder / "running.json")
                 self._mend_state()
                 if what != "preview":
+                    self.record_file.unlink(missing_ok=True)
                     self._check_free_space()
             self._read.clear()
             yield
@@ -135,7 +135,7 @@ class Workspace:
 
     @property
     def record_file(self) -> Path:
-        """The record of the last operation, if it ended well; each operation removes it first."""
+        """The record of the last operation, if it ended well; each that may change something removes it first."""
         return self.folder / "unchanged.json"
 
     def _check_free_space(self) -> None:

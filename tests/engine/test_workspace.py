@@ -313,12 +313,14 @@ def test_other_stacks_are_not_held(tmp_path: Path, port: int, workspace: Workspa
 
 
 def test_an_operation_removes_the_record(workspace: Workspace) -> None:
-    """The record of the last run is gone as soon as an operation begins; to hold the lock alone leaves it."""
+    """The record of the last run is gone as soon as an operation begins that may change something."""
     workspace.record_file.write_text("{}")
     with workspace.hold_lock("preview"), pytest.raises(Busy), workspace.lock("deploy"):
         pass
     assert workspace.record_file.exists()
     with workspace.lock("preview"):
+        assert workspace.record_file.exists()
+    with workspace.lock("deploy"):
         assert not workspace.record_file.exists()
     assert not workspace.record_file.exists()
 

@@ -17,6 +17,7 @@ from composeplat.engine.autoscaling import (
     wake_autoscaled,
     with_autoscaled,
 )
+from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.checks import check
 from composeplat.engine.cluster_notes import notes_after, notes_before
 from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, delete_volume, wait_until_deleted
@@ -67,16 +68,19 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
     delete_conflicting(stack, api, plan, live_state, state)
     chosen = plan.select_services(options.services)
     asleep = _wake_sleeping(stack, api, plan, live_state, chosen)
-    args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(plan, stack.state, live_state, options)]
     is_state_behind = missing_from_cluster(state, live_state) or differs_from_state(state, counts)
-    if options.refresh or asleep or any(volumes.values()) or is_state_behind:
+    refreshes = options.refresh or asleep or any(volumes.values()) or is_state_behind
+    parts = None if refreshes else no_change.find_parts(plan)
+    args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(plan, stack.state, live_state, options, parts)]
+    if refreshes:
         args.append("--refresh")
     before = RollBack.remember(stack, plan, chosen)
     update_images(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
-        events = _roll_out(stack, api, args, live_state, rollout, options=options, asleep=asleep)
+        events = _roll_out(stack, api, args, live_state, rollout, options=options, asleep=asleep, parts=parts)
         failures = failures_of(rollout.monitor, api)
     stack.stop_if_interrupted(_hint(stack, events))
+    counted = no_change.complete(events.count_operations(), parts)
     if failures:
         before.run(stack, api, plan, events, options, live_state)
     for note in notes_after(api, plan):
@@ -85,10 +89,10 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
     if not options.services and not failures:
         release_claims(stack, api, plan)
     if not failures and not counts:
-        no_change.keep(events.count_operations(), has_changes=bool(events.effective_changes or asleep or volumes))
+        no_change.keep(counted, has_changes=bool(events.effective_changes or asleep or volumes))
     return Outcome(
         changes=events.effective_changes,
-        counts=events.count_operations(),
+        counts=counted,
         kept=events.kept,
         removed=removed,
         failures=failures,
@@ -131,9 +135,12 @@ def _roll_out(
     *,
     options: DeployOptions,
     asleep: Collection[Key],
+    parts: ChangedParts | None,
 ) -> Events:
     """Run Pulumi, then wait for the services and probe the ports of endpoints."""
-    events, result = _run(stack, args, live_state, rollout, options)
+    if parts is not None:
+        rollout.monitor.note_unchanged(parts.unchanged_services(rollout.monitor.plan))
+    events, result = _run(stack, args, live_state, rollout, options, parts)
     for key in asleep:
         remove_sleep_mark(api, stack.namespace, key, is_certain=not result.status)
     stack.stop_if_interrupted(_hint(stack, events))
@@ -199,7 +206,12 @@ def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, ch
 
 
 def _run(
-    stack: Stack, args: list[str], live_state: LiveState, rollout: Rollout, options: DeployOptions
+    stack: Stack,
+    args: list[str],
+    live_state: LiveState,
+    rollout: Rollout,
+    options: DeployOptions,
+    parts: ChangedParts | None,
 ) -> tuple[Events, PulumiResult]:
     from composeplat.components.dependency_gate import DependencyGate  # noqa: PLC0415 -- loads Pulumi
 
@@ -216,7 +228,9 @@ def _run(
     )
     more = pulumi_runs.NO_VARIABLES if options.safe_checkpoints else pulumi_runs.checkpoint_variables(len(plan.objects))
     handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
-    return pulumi_runs.run_program(stack, plan, args, monitor.chosen, gate=gate, handlers=handlers, more=more)
+    return pulumi_runs.run_program(
+        stack, plan, args, monitor.chosen, gate=gate, handlers=handlers, more=more, parts=parts
+    )
 
 
 def _hint(stack: Stack, events: Events) -> str:

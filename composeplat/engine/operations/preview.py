@@ -40,13 +40,16 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     state = stack.state
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
     replaced = [name for name, has_to_be in volumes.items() if has_to_be]
-    args = ["preview", *deploy_args(plan, state, live_state, options)]
     scaled = autoscaled_replicas(api, plan, live_state)
-    if missing_from_cluster(state, live_state) or differs_from_state(state, scaled):
+    refreshes = missing_from_cluster(state, live_state) or differs_from_state(state, scaled)
+    parts = None if refreshes else no_change.find_parts(plan)
+    args = ["preview", *deploy_args(plan, state, live_state, options, parts)]
+    if refreshes:
         args.append("--refresh")
     held_back = workloads_without_pods(state, dev_workloads_by_service(live_state.object_metadata, plan.environment))
     shown = preview_plan(api, without_pods(with_autoscaled(plan, scaled), held_back), replaced)
-    events, result = pulumi_runs.run_program(stack, shown, args, plan.select_services(options.services))
+    chosen = plan.select_services(options.services)
+    events, result = pulumi_runs.run_program(stack, shown, args, chosen, parts=parts)
     stack.stop_if_interrupted()
     if result.status:
         raise pulumi_runs.run_error(result, events)
@@ -54,7 +57,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state), *unknown]
     outcome = Outcome(
         changes=events.effective_changes,
-        counts=events.count_operations(),
+        counts=no_change.complete(events.count_operations(), parts),
         kept=events.kept,
         notes=notes,
         urls=stack.target.urls_of(plan),
