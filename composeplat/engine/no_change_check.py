@@ -93,7 +93,9 @@ class NoChangeCheck:
                 logger.debug("Pulumi has to look for changes: %s", doubt)
                 return None
         self.stack.stop_if_interrupted()
-        if changed_parts(last, self.parts):
+        changed = changed_parts(last, self.parts)
+        if changed:
+            logger.debug("Pulumi has to look for changes: changed since the last run: %s", ", ".join(sorted(changed)))
             self.last = last
             return None
         return Outcome(counts={"same": last.resources}, urls=self.stack.target.urls_of(self.plan))
@@ -105,6 +107,7 @@ class NoChangeCheck:
         changed = changed_parts(record, self.parts)
         if changed:
             _doubt(doubt_about_parts(self.plan, changed))
+            pulumi_runs.load_ahead()
         _doubt("" if record.state == _digest_state(self.stack) else "the state has changed since the last run")
         look = self._look(pods=is_deploy and not changed)
         _doubt(doubt_about_digests(record, digest_objects(self.digester, look.objects)))

@@ -52,15 +52,19 @@ _NOBODY = RunHandlers()
 
 def prepare(stack: Stack, plan: Plan) -> None:
     """Prepare a run with the program of a plan."""
-    threading.Thread(target=_load_ahead, daemon=True).start()
+    load_ahead()
     builds = bool(plan.images)
     if builds:
         stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
     stack.workspace.prepare(builds=builds)
 
 
-def _load_ahead() -> None:
-    """Import the modules of the program, while other threads wait for the cluster and the command line."""
+def load_ahead() -> None:
+    """Begin to import the modules of the program, while other threads wait for the cluster and the command line."""
+    threading.Thread(target=_load, daemon=True).start()
+
+
+def _load() -> None:
     from composeplat.components import program  # noqa: F401, PLC0415 -- loads Pulumi
 
 
