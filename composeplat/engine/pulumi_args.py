@@ -36,7 +36,7 @@ def deploy_args(
     # A waiting service occupies a slot, so all others need slots beside those.
     args = ["--stack", plan.namespace, "--parallel", str(_PARALLEL + gated), "--suppress-outputs"]
     if options.services:
-        args += repeat_flag("--target", targets(plan, options.services))
+        args += repeat_flag("--exclude", resources_outside(plan, options.services, state))
     elif parts is not None:
         args += repeat_flag("--exclude", parts.others(state))
     part = plan.limited_to(options.services)
@@ -69,19 +69,37 @@ def image_args(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild
     return [*args, *_build_args(urns, state, is_forced=True)] if force else args
 
 
-def targets(plan: Plan, names: Collection[str]) -> Iterable[str]:
-    """The URNs and patterns of all resources that services need, and of the components above them."""
+def resources_outside(plan: Plan, names: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
+    """The URNs and patterns of the resources that a deploy of some services leaves alone.
+
+    With targets instead, Pulumi refuses to run if the definition has lost a resource below one, such as a service.
+    """
     part = plan.limited_to(names)
+    chosen = _names(part, plan)
+    services = {service.cluster_name for service in part.services}
+    known = set()
+    for resource in state.get("resources") or ():
+        name = ResourceName.from_urn(str(resource["urn"]))
+        known.add(name)
+        # What a service has lost is deleted with it.
+        is_chosen = name in chosen or (name is not None and name.key.kind.is_of_service and name.key.name in services)
+        if belongs_to_stack(str(resource["urn"])) and not is_chosen:
+            yield str(resource["urn"])
+    yield from sorted(f"**::{name}" for name in _names(plan, plan) - chosen - known)
+
+
+def _names(part: Plan, plan: Plan) -> set[ResourceName | None]:
+    """The names of all resources of a part of a plan; an image may be that of a service outside, with its component."""
     name = partial(ResourceName.make, plan.environment)
-    yield from (f"**::{name(ResourceKind.SERVICE, service.cluster_name)}" for service in part.services)
-    yield from parents(plan, part.images)
-    yield from (image_urn(plan, image) for image in part.images)
-    yield from (f"**::{name(ResourceKind.VOLUME, volume.cluster_name)}" for volume in part.volumes)
-    yield from (f"**::{name(ResourceKind.ENDPOINTS, endpoint.name)}" for endpoint in part.endpoints)
-    yield from (f"**::{name(ResourceKind.NETWORK, network.cluster_name)}" for network in part.networks)
-    yield from (f"**::{ResourceName(plan.environment, desired.key)}" for desired in part.objects)
-    yield f"**::{plan.environment}"
-    yield "**::cluster"
+    images = [_cluster_name(plan, image) for image in part.images]
+    return {
+        *(name(ResourceKind.SERVICE, service.cluster_name) for service in part.services),
+        *(name(kind, image) for image in images for kind in (ResourceKind.SERVICE, ResourceKind.IMAGE)),
+        *(name(ResourceKind.VOLUME, volume.cluster_name) for volume in part.volumes),
+        *(name(ResourceKind.ENDPOINTS, endpoint.name) for endpoint in part.endpoints),
+        *(name(ResourceKind.NETWORK, network.cluster_name) for network in part.networks),
+        *(ResourceName(plan.environment, desired.key) for desired in part.objects),
+    }
 
 
 def resources_except(plan: Plan, images: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
@@ -94,14 +112,6 @@ def resources_except(plan: Plan, images: Collection[str], state: Mapping[str, An
     ours = {urn for urn in known if belongs_to_stack(urn) and "$kubernetes:" not in urn}
     others = {urn for urn in ours if ResourceName.from_urn(urn) not in registered}
     yield from sorted((others | {image_urn(plan, image) for image in plan.images}) - set(images))
-
-
-def parents(plan: Plan, images: Iterable[ImageBuild]) -> Iterable[str]:
-    """The URNs and patterns of the components above images."""
-    yield f"**::{plan.environment}"
-    for image in images:
-        # A full URN, since a Kubernetes Service has the same name.
-        yield _urns(plan).component(ResourceKind.SERVICE, _cluster_name(plan, image))
 
 
 def image_urn(plan: Plan, image: ImageBuild) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import Key, LiveState
-from composeplat.engine.pulumi_args import deploy_args, image_urn, parents, resources_except, targets
+from composeplat.engine.pulumi_args import deploy_args, resources_except, resources_outside
 from composeplat.plan import Plan
 from tests.conftest import Project
 
@@ -75,22 +75,28 @@ def test_all(plan: Plan) -> None:
     assert make_args(plan) == ["--stack", "team", "--parallel", "33", "--suppress-outputs"]
 
 
-def test_targets(plan: Plan) -> None:
-    """One service brings its volume and what its parts are children of, and nothing of the others."""
-    named = list(targets(plan, ("api",)))
+def test_one_service(plan: Plan) -> None:
+    """One service brings its volume and what it has lost, and leaves the others alone, known ones and new ones."""
+    kept = [job("job"), f"{SERVICE}::demo-service/web", f"{SERVICE}::demo-service/gone"]
+    touched = [
+        "urn:pulumi:team::demo::pulumi:pulumi:Stack::demo-team",
+        STACK,
+        f"{SERVICE}::demo-service/api",
+        f"{SERVICE}$kubernetes:core/v1:Secret::demo-environment/api",
+        f"{STACK}$composeplat:index:Volume$kubernetes:core/v1:PersistentVolumeClaim::demo-claim/data",
+    ]
+    left = list(resources_outside(plan, ("api",), state(*touched, *kept)))
 
-    assert {"**::demo-service/api", "**::demo-volume/data", "**::demo-claim/data", "**::demo", "**::cluster"} <= {
-        *named
-    }
-    assert [item for item in named if "web" in item or "job" in item] == []
+    assert left[:3] == kept
+    assert {"**::demo-image/web", "**::demo-workload/web", "**::demo-endpoints/web"} <= set(left)
+    assert [item for item in left if "api" in item or "data" in item or item.endswith("demo")] == []
 
 
-def test_targets_bring_dependencies(plan: Plan) -> None:
+def test_a_service_with_its_dependencies(plan: Plan) -> None:
     """What a service depends on is deployed along with it, and its endpoint and image too."""
-    named = set(targets(plan, ("web",)))
+    left = list(resources_outside(plan, ("web",), {}))
 
-    assert {"**::demo-service/web", "**::demo-service/api", "**::demo-endpoints/web", image("web")} <= named
-    assert image("job") not in named
+    assert left == ["**::demo-image/job", "**::demo-service/job", "**::demo-workload/job"]
 
 
 def test_jobs_again(plan: Plan) -> None:
@@ -125,14 +131,14 @@ def test_images_alone(plan: Plan) -> None:
     assert left[2:] == sorted([gone, image("job")])
 
 
-def test_parents(plan: Plan) -> None:
-    """An image's parents are the stack and its service, by its full name: an object of the cluster has the same."""
-    assert list(parents(plan, [image for image in plan.images if image.service == "web"])) == [
-        "**::demo",
-        f"{SERVICE}::demo-service/web",
-    ]
+def test_the_image_of_another_service(project: Project) -> None:
+    """An image that a build of a chosen service uses is built too, below the component of its own service."""
+    text = """\
+services:
+  web: {build: {context: ., additional_contexts: {base: 'service:base'}}}
+  base: {build: .}
+"""
+    plan = project(text).write({"Dockerfile": "FROM x\n"}).read(namespace="team", registry="localhost:5000").plan
+    assert plan is not None
 
-
-def test_image_urn(plan: Plan) -> None:
-    """An image is known by its service."""
-    assert {image_urn(plan, item) for item in plan.images} == {image("web"), image("job")}
+    assert list(resources_outside(plan, ("web",), {})) == ["**::demo-workload/base"]

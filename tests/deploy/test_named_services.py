@@ -1,0 +1,34 @@
+"""A deploy of named services, where the file has lost something since the last one."""
+
+from __future__ import annotations
+
+from tests.deploy.conftest import SLEEP, Environment
+
+FILE = f"""\
+services:
+  web: {{image: 'busybox:1.37', command: "{SLEEP}", stop_grace_period: 0, environment: {{A: b}}, expose: [80]}}
+  worker: {{image: 'busybox:1.37', command: "{SLEEP}", stop_grace_period: 0}}
+"""
+
+
+def test_what_a_service_has_lost(environment: Environment) -> None:
+    """An object that the service needs no more is deleted with it."""
+    environment.write(FILE)
+    environment.platform("deploy").expect()
+    environment.write(FILE.replace(", environment: {A: b}", ""))
+
+    environment.platform("deploy", "web").expect()
+    assert environment.get("v1", "Secret", "web-env") is None
+    assert "nothing changed" in environment.platform("deploy").expect().stderr
+
+
+def test_another_service_is_gone(environment: Environment) -> None:
+    """A service that the file has no more stays until a deploy of everything."""
+    environment.write(FILE)
+    environment.platform("deploy").expect()
+    environment.write(FILE.partition("  worker:")[0].replace("A: b", "A: c"))
+
+    environment.platform("deploy", "web").expect()
+    assert environment.get("apps/v1", "Deployment", "worker") is not None
+    environment.platform("deploy").expect()
+    assert environment.get("apps/v1", "Deployment", "worker") is None
