@@ -1,4 +1,4 @@
-"""The arguments of Pulumi's command line: the target resources of an operation, and those to replace or exclude.
+"""The arguments of Pulumi's command line: the resources to replace or exclude.
 
 Decides from a plan and a state alone, so that it is tested without Pulumi; :mod:`~composeplat.engine.pulumi_runs` runs
 the command line.
