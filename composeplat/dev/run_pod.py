@@ -16,7 +16,8 @@ from dataclasses import field, replace
 from composeplat.cluster.snapshot import Object, container_of, has_ended, without_no_node
 from composeplat.dev.holder import make_holder
 from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION, shorten
-from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.arguments import escape
+from composeplat.plan.desired import Manifest
 from composeplat.plan.shared_pods import own_init_containers
 from composeplat.plan.templates import pod_template
 from composeplat.system.records import record

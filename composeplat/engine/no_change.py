@@ -25,7 +25,7 @@ from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
 
-_FORMAT = 2
+_FORMAT = 3
 #: Only their owners write them, so that the version of the whole object counts.
 _VERSIONED = ("Service", "ConfigMap", "Secret", CLAIM)
 _AUTOSCALER = "HorizontalPodAutoscaler"

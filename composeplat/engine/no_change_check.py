@@ -23,7 +23,6 @@ from composeplat.engine.changed_parts import (
     ChangedParts,
     changing_facts,
     complete_counts,
-    doubt_about_parts,
     find_parts,
 )
 from composeplat.engine.monitor import Monitor
@@ -66,6 +65,8 @@ class NoChangeCheck:
     """The digests of the parts that may change alone."""
     last: Record | None = None
     """The record of the last run, if nothing but some of these parts has changed since."""
+    changed: frozenset[str] = frozenset()
+    """The names of these parts."""
 
     @classmethod
     def begin(cls, stack: Stack, plan: Plan, options: DeployOptions) -> Self:
@@ -93,10 +94,8 @@ class NoChangeCheck:
                 logger.debug("Pulumi has to look for changes: %s", doubt)
                 return None
         self.stack.stop_if_interrupted()
-        changed = changed_parts(last, self.parts)
-        if changed:
-            logger.debug("Pulumi has to look for changes: changed since the last run: %s", ", ".join(sorted(changed)))
-            self.last = last
+        self.last = last
+        if self.changed:
             return None
         return Outcome(counts={"same": last.resources}, urls=self.stack.target.urls_of(self.plan))
 
@@ -104,14 +103,16 @@ class NoChangeCheck:
         """Return the record of the last run, or raise a :class:`Doubt` if more has changed than parts of the plan."""
         record = _read_record(self.stack)
         _doubt(doubt_about_inputs(record, self.inputs))
-        changed = changed_parts(record, self.parts)
-        if changed:
-            _doubt(doubt_about_parts(self.plan, changed))
+        self.changed = changed_parts(record, self.parts)
+        if self.changed:
+            names = ", ".join(sorted(self.changed))
+            logger.debug("Pulumi has to look for changes: changed since the last run: %s", names)
+            _doubt(find_parts(self.plan, self.changed).doubt(self.plan))
             pulumi_runs.load_ahead()
         _doubt("" if record.state == _digest_state(self.stack) else "the state has changed since the last run")
-        look = self._look(pods=is_deploy and not changed)
+        look = self._look(pods=is_deploy and not self.changed)
         _doubt(doubt_about_digests(record, digest_objects(self.digester, look.objects)))
-        if is_deploy and not changed:
+        if is_deploy and not self.changed:
             self._check_services(look)
         return record
 
@@ -139,7 +140,7 @@ class NoChangeCheck:
         """Return the parts of the plan that a run is about; none if it is about all. The lock of the stack is held."""
         if self.last is None or self.last.state != self._find_digest():
             return None
-        parts = find_parts(plan, changed_parts(self.last, self.parts))
+        parts = find_parts(plan, self.changed)
         logger.debug("Pulumi is given %d of %d services", len(parts.needed.services), len(plan.services))
         return parts
 

@@ -38,7 +38,7 @@ def deploy_args(
     if options.services:
         args += repeat_flag("--exclude", resources_outside(plan, options.services, state))
     elif parts is not None:
-        args += repeat_flag("--exclude", parts.others(state))
+        args += repeat_flag("--exclude", resources_besides(parts, state))
     part = plan.limited_to(options.services)
     if options.rerun_jobs:
         args += repeat_flag("--replace", _job_urns(plan, part, state, live_state))
@@ -77,15 +77,21 @@ def resources_outside(plan: Plan, names: Collection[str], state: Mapping[str, An
     part = plan.limited_to(names)
     chosen = _names(part, plan)
     services = {service.cluster_name for service in part.services}
-    known = set()
-    for resource in state.get("resources") or ():
-        name = ResourceName.from_urn(str(resource["urn"]))
-        known.add(name)
+    known = _names_by_urn(state)
+    for urn, name in known.items():
         # What a service has lost is deleted with it.
         is_chosen = name in chosen or (name is not None and name.key.kind.is_of_service and name.key.name in services)
-        if belongs_to_stack(str(resource["urn"])) and not is_chosen:
-            yield str(resource["urn"])
-    yield from sorted(f"**::{name}" for name in _names(plan, plan) - chosen - known)
+        if not is_chosen:
+            yield urn
+    yield from sorted(f"**::{name}" for name in _names(plan, plan) - chosen - set(known.values()))
+
+
+def resources_besides(parts: ChangedParts, state: Mapping[str, Any]) -> Iterable[str]:
+    """The URNs of the resources that a run of changed parts leaves alone.
+
+    With targets instead, Pulumi takes for deleted what depends on a target and is not registered.
+    """
+    return sorted(urn for urn, name in _names_by_urn(state).items() if name not in parts.changing)
 
 
 def _names(part: Plan, plan: Plan) -> set[ResourceName | None]:
@@ -108,10 +114,15 @@ def resources_except(plan: Plan, images: Collection[str], state: Mapping[str, An
     name = partial(ResourceName.make, plan.environment)
     registered = {name(ResourceKind.SERVICE, service.cluster_name) for service in plan.services}
     registered |= {name(ResourceKind.ENDPOINTS, endpoint.name) for endpoint in plan.endpoints}
-    known = {str(resource["urn"]) for resource in state.get("resources") or ()}
-    ours = {urn for urn in known if belongs_to_stack(urn) and "$kubernetes:" not in urn}
-    others = {urn for urn in ours if ResourceName.from_urn(urn) not in registered}
+    known = {urn: found for urn, found in _names_by_urn(state).items() if "$kubernetes:" not in urn}
+    others = {urn for urn, found in known.items() if found not in registered}
     yield from sorted((others | {image_urn(plan, image) for image in plan.images}) - set(images))
+
+
+def _names_by_urn(state: Mapping[str, Any]) -> dict[str, ResourceName | None]:
+    """The resources of the state that belong to a stack."""
+    urns = (str(resource["urn"]) for resource in state.get("resources") or ())
+    return {urn: ResourceName.from_urn(urn) for urn in urns if belongs_to_stack(urn)}
 
 
 def image_urn(plan: Plan, image: ImageBuild) -> str:

@@ -9,7 +9,6 @@ and :class:`~composeplat.plan.fingerprint.Fingerprint`. As text, each has the va
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -113,6 +112,11 @@ class ServicePlan:
     """How old an image may be before a deploy looks for a newer one; None keeps it."""
     pod_of: str = ""
     """The service in whose pods it runs, by its cluster name; empty if it has its own."""
+
+    @property
+    def group(self) -> str:
+        """The name of the group of its objects in the plan."""
+        return f"service-{self.cluster_name}"
 
     @property
     def workload_name(self) -> str:
@@ -331,7 +335,7 @@ class Plan:
         for file in self.files:
             named.update((str(desired.key).replace("/", "-"), (desired,)) for desired in file.objects)
         for service in self.services:
-            named[f"service-{service.cluster_name}"] = service.objects
+            named[service.group] = service.objects
         for endpoint in self.endpoints:
             named[f"endpoint-{endpoint.name}"] = endpoint.objects
         return named
@@ -389,11 +393,3 @@ class Identity:
         `redis` in environment `shop`.
         """
         return {ENVIRONMENT_LABEL: self.environment, SERVICE_LABEL: service}
-
-
-_EXPANSION = re.compile(r"\$\$+(?:\()?|\$\(")
-
-
-def escape(arg: str) -> str:
-    """Escape an argument: Kubernetes expands ``$(X)``, and replaces ``$$`` with ``$``."""
-    return _EXPANSION.sub(lambda found: found[0].replace("$", "$$"), arg)

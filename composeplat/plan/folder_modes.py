@@ -9,7 +9,8 @@ from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.compose.pod_model import FolderMode
 from composeplat.names import MODES_CONTAINER
-from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.arguments import escape
+from composeplat.plan.desired import Manifest
 from composeplat.plan.storage import plan_mount, volume_name
 from composeplat.plan.tools import root_security, tools_image
 from composeplat.plan.volume_fill import VOLUMES

@@ -8,7 +8,8 @@ from composeplat.compose.model import Service, User
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
 from composeplat.compose.pod_model import InitHook
-from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.arguments import escape
+from composeplat.plan.desired import Manifest
 from composeplat.plan.security import REFUSED, container_security
 
 #: The fields of the service's container that its hooks have too.

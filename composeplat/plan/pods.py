@@ -16,8 +16,9 @@ from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import TOOLS_CONTAINER, clean
+from composeplat.plan.arguments import escape
 from composeplat.plan.container_options import add_pod_options, host_aliases, pull_policy
-from composeplat.plan.desired import BuiltImage, Identity, Manifest, escape
+from composeplat.plan.desired import BuiltImage, Identity, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.lifecycle import grace_period, needs_shell, plan_lifecycle

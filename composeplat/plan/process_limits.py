@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
 from composeplat.compose.pod_model import LIMITS, UNLIMITED, ProcessLimit
-from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.arguments import escape
+from composeplat.plan.desired import Manifest
 from composeplat.plan.tools import BUSYBOX
 
 #: Sets the hard limit where it may, then the soft one, then the hard one that was below the old soft one.

@@ -14,7 +14,8 @@ from dataclasses import replace
 from composeplat.compose.model import Service
 from composeplat.compose.options import Settings
 from composeplat.names import FILL_IMAGE, TOOLS_CONTAINER
-from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.arguments import escape
+from composeplat.plan.desired import Manifest
 from composeplat.plan.security import NOBODY, container_security
 from composeplat.plan.storage import TOOLS_VOLUME
 

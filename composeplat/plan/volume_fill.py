@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator
 from composeplat.compose.model import ANONYMOUS, NAMED, Mount, Service
 from composeplat.compose.options import Settings
 from composeplat.names import FILL_CONTAINER
-from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.arguments import escape
+from composeplat.plan.desired import Manifest
 from composeplat.plan.storage import plan_mount, volume_name
 from composeplat.plan.tools import BUSYBOX, TOOLS, TOOLS_MOUNT, root_security
 

@@ -9,7 +9,6 @@ import pytest
 from composeplat.engine.changed_parts import (
     changing_facts,
     complete_counts,
-    doubt_about_parts,
     find_parts,
     fixed_facts,
 )
@@ -61,15 +60,15 @@ def different(before: Plan, after: Plan) -> tuple[bool, set[str]]:
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        pytest.param(("COLOR: red", "COLOR: blue"), {"service api"}, id="a-variable"),
-        pytest.param(("SIZE: small", "SIZE: large"), {"service db", "service api"}, id="others-restart-with-it"),
-        pytest.param(("image: nginx", "image: nginx:2"), {"service web"}, id="an-image"),
-        pytest.param(("image: each", "image: each:2"), {"service each"}, id="on-each-node"),
+        pytest.param(("COLOR: red", "COLOR: blue"), {"service-api"}, id="a-variable"),
+        pytest.param(("SIZE: small", "SIZE: large"), {"service-db", "service-api"}, id="others-restart-with-it"),
+        pytest.param(("image: nginx", "image: nginx:2"), {"service-web"}, id="an-image"),
+        pytest.param(("image: each", "image: each:2"), {"service-each"}, id="on-each-node"),
         pytest.param(
-            ("image: worker, command: run", "image: worker, command: walk"), {"service worker"}, id="a-command"
+            ("image: worker, command: run", "image: worker, command: walk"), {"service-worker"}, id="a-command"
         ),
-        pytest.param(("scale: 1", "scale: 3"), {"service web"}, id="a-number-of-pods"),
-        pytest.param(("content: one", "content: two"), {"service api", "configs app"}, id="a-config"),
+        pytest.param(("scale: 1", "scale: 3"), {"service-web"}, id="a-number-of-pods"),
+        pytest.param(("content: one", "content: two"), {"service-api", "config-app"}, id="a-config"),
     ],
 )
 def test_what_may_change_alone(project: Project, change: tuple[str, str], parts: set[str]) -> None:
@@ -127,7 +126,7 @@ def _leaves(value: Any) -> list[tuple[str, dict[str, Any]]]:
 def test_what_pulumi_is_given(project: Project) -> None:
     """Pulumi is given what changed and what that needs; all other resources of the state are left alone."""
     plan = planned(project)
-    parts = find_parts(plan, {"service api"})
+    parts = find_parts(plan, {"service-api"})
 
     assert [service.name for service in parts.needed.services] == ["db", "api"]
     assert [volume.name for volume in parts.needed.volumes] == ["data"]
@@ -154,11 +153,12 @@ def test_what_pulumi_is_given(project: Project) -> None:
 def test_when_all_is_given(project: Project) -> None:
     """Where the parts need most services, or images are built, a run of everything is as quick."""
     plan = planned(project)
-    assert doubt_about_parts(plan, {"service api"}) == ""
-    assert doubt_about_parts(plan, {"service web", "service mail"}) == "the parts that changed need most services"
+    assert find_parts(plan, {"service-api"}).doubt(plan) == ""
+    assert find_parts(plan, {"service-web", "service-mail"}).doubt(plan) == "the parts that changed need most services"
     reading = project({"compose.yaml": "services: {web: {build: .}, a: {image: a}}", "Dockerfile": "FROM a\n"}).read()
     assert reading.plan is not None
-    assert doubt_about_parts(reading.plan, {"service a"}) == "all objects come after the images that are built"
+    parts = find_parts(reading.plan, {"service-a"})
+    assert parts.doubt(reading.plan) == "all objects come after the images that are built"
 
 
 def test_the_counts_of_a_whole_run() -> None:

@@ -35,7 +35,7 @@ from tests.conftest import Project
 DIGESTER = Digester(b"key")
 RECORD = Record(
     inputs={"plan": "a", "versions": "b"},
-    parts={"service web": "p"},
+    parts={"service-web": "p"},
     state="s",
     objects={"Service/web": "c"},
     resources=7,
@@ -58,9 +58,9 @@ def live(plan: Plan) -> dict[tuple[str, str], dict[str, Any]]:
 def test_a_record_is_read_as_it_was_written() -> None:
     """A record is text; one of another form is none."""
     assert Record.from_text(RECORD.to_text()) == RECORD
-    assert Record.from_text(RECORD.to_text().replace('"format": 2', '"format": 0')) is None
+    assert Record.from_text(RECORD.to_text().replace('"format": 3', '"format": 0')) is None
     assert Record.from_text(RECORD.to_text().replace("resources", "other")) is None
-    assert [Record.from_text(text) for text in ("", "[]", "{}", "null", '{"format": 2}')] == [None] * 5
+    assert [Record.from_text(text) for text in ("", "[]", "{}", "null", '{"format": 3}')] == [None] * 5
 
 
 def test_a_digest_needs_the_key() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from composeplat.compose.dotenv import read_env
 from composeplat.compose.template import BadTemplate, Outcome, Part, evaluate, parse_template
 from composeplat.diagnostics import Report, Source
-from composeplat.plan.desired import escape
+from composeplat.plan.arguments import escape
 from tests.properties.trees import args, texts
 
 templates = st.lists(
