@@ -50,6 +50,21 @@ def test_on_path(tmp_path: Path, tool: Tool, output: str) -> None:
     assert toolchain.passed_over(tool) == ""
 
 
+def test_the_cache_comes_before_path(tmp_path: Path) -> None:
+    """What is in the cache is used without a program of PATH being run, which would take as long as it likes."""
+    path = fake(tmp_path / "bin", PULUMI, "")
+    (tmp_path / "bin" / PULUMI.name).write_text(f"#!/bin/sh\ntouch '{tmp_path}/was-run'\necho v{PULUMI.version}\n")
+    toolchain = Toolchain(environment(tmp_path, PATH=f"{path}:/usr/bin:/bin"))
+    cached = toolchain.cache.program_path(PULUMI)
+    cached.parent.mkdir(parents=True)
+    cached.touch()
+
+    found = toolchain.need(PULUMI)
+
+    assert (found.origin, found.path) == (Origin.CACHE, cached)
+    assert not (tmp_path / "was-run").exists()
+
+
 @pytest.mark.parametrize(
     ("tool", "output", "version"),
     [
