@@ -116,6 +116,8 @@ class Monitor:
     def _note_applied(self, service: str, shown_by: int | None) -> None:
         """Note for all services of a pod that it was applied; None is an unchanged one."""
         for name in sorted(self.chosen.intersection(self._in_same_pod[service])):
+            if shown_by is None and self.applied.get(name) == _BEFORE_ALL_ROUNDS:
+                continue
             self.applied[name] = _BEFORE_ALL_ROUNDS if shown_by is None else shown_by
             self.emit(
                 name, *((Phase.UNCHANGED, "") if shown_by is None else (Phase.WAITING, "applied, waiting to be ready"))

@@ -110,6 +110,19 @@ def test_ready_for_good(parameters: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("clock")
+def test_an_unchanged_service_is_noted_once() -> None:
+    """A service that Pulumi leaves alone is ready already when Pulumi's event about it comes."""
+    progress: list[tuple[str, str]] = []
+    item = monitor(operation=Operation.SAME)
+    item.on_progress = lambda found: progress.append((found.phase, found.message))
+    item.judge_services(READY, LATER)
+    change = Change(urn=URN, operation=Operation.SAME, kind="Deployment", name="web")
+    item.handle(URN, Events(changes={URN: change}, done={URN}), lambda: LATER)
+    item.judge_services(READY, LATER + 1)
+
+    assert progress == [(Phase.READY, "1/1 ready")]
+
+
 def test_a_view_from_before() -> None:
     """A view that is older than the change shows nothing of it."""
     assert not monitor(has_health_check=True).is_over(READY, APPLIED - 1)
