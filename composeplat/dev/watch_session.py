@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
 from composeplat.compose.model import HostFile
@@ -44,8 +45,6 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
 
 Event = dict[str, Any]
-#: New pods are looked for this often.
-_POLL_INTERVAL_S = 1.0
 #: A build begins after a moment without changes: an editor saves several files, and git checks many out.
 _QUIET_PERIOD_S = 0.5
 _MAX_QUIET_WAIT_S = 5.0
@@ -53,6 +52,10 @@ _END_TIMEOUT_S = 5.0
 _MAX_PODS_AT_ONCE = 8
 #: Of a new file from a file system without permissions: a script must run, as with Docker on Windows.
 _MODE_WITHOUT_MODES = 0o755
+
+
+class PodsChanged:
+    """Pods may have changed."""
 
 
 class PodWork:
@@ -83,22 +86,27 @@ class WatchSession:
     work: PodWork
     on_event: Callable[[Event], None]
     state: WatchState = field(init=False)
-    _found: queue.Queue[Found | None] = field(default_factory=queue.Queue)
+    _found: queue.Queue[Found | PodsChanged | None] = field(default_factory=queue.Queue)
     _known: dict[str, set[Container]] = field(default_factory=dict)
     _is_due: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _failure: Exception | None = None
+    _ended: bool = False
+    _pods: LiveList = field(init=False)
 
     def __post_init__(self) -> None:
         self.state = WatchState(self.folders)
+        path = kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment_name)
+        self._pods = LiveList(self.target.access, path)
 
     def run(self) -> None:
         """Watch until a Ctrl-C, which is raised."""
         program = Toolchain(self.environment).need(LINK)
         with Api(self.target.access) as api:
-            pods = self._pods(api)
+            pods = self._pods.read(api)
         self._known = {service: set(self._containers(pods, service)) for service in self.state.services}
         copier = start_thread("copier", self._copy, self._fail)
+        follower = start_thread("pods", self._follow_pods, self._fail)
         try:
             with watching_folders(program.path, self.folders, self.environment, self._found.put):
                 while True:
@@ -107,8 +115,11 @@ class WatchSession:
                     self._raise_failure()
                     self._do_work()
         finally:
+            self._ended = True
+            self._pods.stop()
             self._found.put(None)
             copier.join(_END_TIMEOUT_S)
+            follower.join(_END_TIMEOUT_S)
 
     # pods
 
@@ -171,21 +182,24 @@ class WatchSession:
         if self._failure is not None:
             raise self._failure
 
+    def _follow_pods(self) -> None:
+        while not self._ended:
+            self._pods.wait()
+            self._found.put(PodsChanged())
+
     def _copy(self) -> None:
         with Api(self.target.access) as api:
-            while True:
-                try:
-                    found = self._found.get(timeout=_POLL_INTERVAL_S)
-                except queue.Empty:
-                    found = FolderChange(0)
-                if found is None:
-                    return
+            while (found := self._found.get()) is not None:
                 if isinstance(found, Exception):
                     raise found
+                number = 0 if isinstance(found, PodsChanged) else found.number
                 try:
-                    self._handle(api, found)
+                    if isinstance(found, PodsChanged):
+                        self._copy_into_new(api)
+                    else:
+                        self._handle(api, found)
                 except ApiError as error:
-                    self.report_problem(self.folders[found.number].service, error)
+                    self.report_problem(self.folders[number].service, error)
 
     def _handle(self, api: Api, found: FolderChange | FolderProblem) -> None:
         folder = self.folders[found.number]
@@ -201,12 +215,10 @@ class WatchSession:
                 self._is_due.set()
         if now:
             self._copy_into(api, folder.service, now)
-        elif not found.changed and not found.deleted:
-            self._copy_into_new(api)
 
     def _copy_into(self, api: Api, service: str, changes: Changes) -> None:
         """Copy changes into the known containers of a service; new ones get all changes."""
-        containers = self._containers(self._pods(api), service)
+        containers = self._containers(self._pods.read(api), service)
         known = [container for container in containers if container in self._known[service]]
         self._copy_all(service, known, changes, is_new=False)
         self._copy_all(service, [found for found in containers if found not in known], is_new=True)
@@ -214,7 +226,7 @@ class WatchSession:
 
     def _copy_into_new(self, api: Api) -> None:
         waiting = [name for name, state in self.state.services.items() if state.copied]
-        pods = self._pods(api) if waiting else []
+        pods = self._pods.read(api) if waiting else []
         for service in waiting:
             containers = self._containers(pods, service)
             self._copy_all(service, [c for c in containers if c not in self._known[service]], is_new=True)
@@ -229,9 +241,6 @@ class WatchSession:
             copied = Changes(dict((changes or self.state.services[service].copied).paths))
         if copied:
             Copy(self, service, copied, is_new=is_new).into(containers)
-
-    def _pods(self, api: Api) -> list[Object]:
-        return api.items(kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment_name))
 
     def _containers(self, pods: Iterable[Object], service: str) -> list[Container]:
         return running_containers(pods, self.cluster_names[service])

@@ -31,6 +31,11 @@ services:
     stop_grace_period: 0s
     depends_on: {{db: {{condition: service_started}}}}
 """
+#: The same, with files of the last service that `watch` copies.
+WATCHED_FILE = f"""\
+x-platform: {{full: true}}
+{FILE}    develop: {{watch: [{{path: ./src, action: sync, target: /src}}]}}
+"""
 
 
 class Relay:
@@ -97,13 +102,17 @@ def used_s(process: subprocess.Popen[str]) -> float:
 
 
 def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
-    """While nothing changes, `status --watch` and `logs --follow` request nothing, and take less than 1 % of a core."""
-    environment.deploy(FILE).expect()
+    """While nothing changes, what follows the cluster requests nothing, and takes less than 1 % of a core."""
+    environment.write("1\n", "src/file")
+    environment.deploy(WATCHED_FILE).expect()
     environment.variables["KUBECONFIG"] = str(
         write_kubeconfig(environment.cluster, tmp_path / "through-relay", port=relay.port)
     )
-    followers = [environment.start(*args) for args in (("status", "--watch"), ("logs", "--follow"))]
+    commands = (("status", "--watch"), ("logs", "--follow"), ("watch", "web"))
+    followers = [environment.start(*args) for args in commands]
     until(lambda: relay.sent > 0)
+    # A service with copied files gets them in each new pod.
+    until(lambda: is_copied(environment))
     # Their beginnings: a list and a watch for each kind.
     until(lambda: is_quiet(relay))
     sent, used = relay.sent, [used_s(process) for process in followers]
@@ -113,9 +122,22 @@ def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
     assert relay.sent == sent
     assert max(shares) < MOST
     # They are still following.
-    environment.deploy(FILE.replace("services:", "services:\n  later: {image: 'busybox:1.37', command: echo here}"))
+    later = "services:\n  later: {image: 'busybox:1.37', command: echo here}"
+    environment.deploy(WATCHED_FILE.replace("services:", later))
     until(lambda: relay.sent > sent)
-    assert [process.poll() for process in followers] == [None, None]
+    assert [process.poll() for process in followers] == [None] * len(commands)
+
+
+def is_copied(environment: Environment) -> bool:
+    """Save a file, and return whether it is in the pod already."""
+    number = time.monotonic_ns()
+    environment.write(f"{number}\n", "src/file")
+    time.sleep(0.5)
+    (pod,) = environment.pods("web")
+    try:
+        return environment.exec(pod["metadata"]["name"], "cat", "/src/file").strip() == str(number)
+    except subprocess.CalledProcessError:
+        return False
 
 
 def is_quiet(relay: Relay) -> bool:

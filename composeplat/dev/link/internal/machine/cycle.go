@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +41,11 @@ type cycle struct {
 
 type views struct{ here, there *tree.View }
 
-type outcomes struct{ here, there *tree.Outcome }
+type outcomes struct {
+	here, there *tree.Outcome
+	// modes are those that the container has set, or refused to set, with its changes.
+	modes map[string]uint32
+}
 
 // run does one cycle and returns when to run the next one if nothing changes.
 func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
@@ -225,10 +228,14 @@ func (c *cycle) chooseLoserPolicy(first bool) loserPolicy {
 
 // execute makes the planned changes on both sides, and records problems.
 func (c *cycle) execute(ctx context.Context, made *plan, seen views) (did outcomes, err error) {
-	if did.there, err = c.transfer(ctx, c.local, c.remote, made.there, made.copies, c.base == nil, seen.here); err != nil {
+	with := c.additions(made, seen)
+	if did.there, err = c.transfer(ctx, c.local, c.remote, made.there, made.copies, with, seen.here); err != nil {
 		return did, err
 	}
-	if did.here, err = c.transfer(ctx, c.remote, c.local, made.here, nil, false, seen.there); err != nil {
+	if len(made.there) > 0 {
+		did.modes = tree.ModesOfMade(with.Modes, made.there, did.there.Results[len(made.copies):])
+	}
+	if did.here, err = c.transfer(ctx, c.remote, c.local, made.here, nil, tree.Additions{}, seen.there); err != nil {
 		return did, err
 	}
 	for _, problem := range did.there.Problems {
@@ -367,19 +374,19 @@ func removeChange(changes []*core.Change, left *core.Change) []*core.Change {
 }
 
 // transfer makes changes on one side with contents of the other side. The results of copies come first.
-func (c *cycle) transfer(ctx context.Context, from, to tree.Side, changes []*core.Change, copies []conflictCopy, first bool,
-	source *tree.View,
+func (c *cycle) transfer(ctx context.Context, from, to tree.Side, changes []*core.Change, copies []conflictCopy,
+	with tree.Additions, source *tree.View,
 ) (*tree.Outcome, error) {
 	if len(changes)+len(copies) == 0 {
 		return &tree.Outcome{}, nil
 	}
-	if paths, digests := core.TransitionDependencies(changes); len(paths) > 0 {
+	if paths, digests := core.TransitionDependencies(changes); len(paths) > 0 && with.Contents == nil {
 		needed, signatures, receiver, err := to.Stage(paths, digests)
 		if err != nil {
 			return nil, err
 		}
 		if len(needed) > 0 {
-			if first {
+			if c.base == nil && to == c.remote {
 				receiver = c.reportProgress(receiver, needed, signatures, source)
 			}
 			if err := from.Supply(needed, signatures, rsync.NewPreemptableReceiver(ctx, receiver)); err != nil {
@@ -391,7 +398,26 @@ func (c *cycle) transfer(ctx context.Context, from, to tree.Side, changes []*cor
 	for _, loser := range copies {
 		all = append(all, &core.Change{Path: loser.to, New: loser.entry})
 	}
-	return to.Transition(ctx, append(all, changes...))
+	return to.Transition(ctx, append(all, changes...), with)
+}
+
+// additions are the contents and modes that go to the container with the changes.
+func (c *cycle) additions(made *plan, seen views) tree.Additions {
+	paths, _ := core.TransitionDependencies(made.there)
+	with := tree.Additions{Modes: map[string]uint32{}}
+	if len(paths) > 0 {
+		with.Contents = c.local.ReadSmall(paths)
+	}
+	before := c.modesOfBase()
+	for _, change := range made.there {
+		tree.Walk(change.Path, change.New, func(path string, entry *core.Entry) {
+			wanted, known := c.chooseMode(path, entry, before, seen, true)
+			if known && c.maySetMode("container", path, wanted) {
+				with.Modes[path] = wanted
+			}
+		})
+	}
+	return with
 }
 
 // reportProgress reports the progress of a first sync.
@@ -406,101 +432,4 @@ func (c *cycle) reportProgress(receiver rsync.Receiver, needed []string, signatu
 		}
 		return nil
 	})
-}
-
-// A modePlan holds the modes that both sides should have, and which of them to set on each side.
-type modePlan struct{ agreed, here, there map[string]uint32 }
-
-// setModes sets permissions, which the engine does not sync: transitions create files with the fewest.
-func (c *cycle) setModes(next *base, seen views, made *plan, did outcomes) (changed bool, err error) {
-	before := map[string]uint32{}
-	if c.base != nil {
-		before = c.base.head.Modes
-	}
-	wanted := c.planModes(before, next.content, seen, made, did)
-	next.head.Modes = wanted.agreed
-	changed = !maps.Equal(wanted.agreed, before)
-	for _, to := range []struct {
-		name  string
-		side  tree.Side
-		modes map[string]uint32
-	}{{"local", c.local, wanted.here}, {"container", c.remote, wanted.there}} {
-		if len(to.modes) == 0 {
-			continue
-		}
-		refused, err := to.side.SetModes(to.modes)
-		if err != nil {
-			return changed, err
-		}
-		for path, why := range refused {
-			c.refused[refusal{to.name, path, to.modes[path]}] = why
-		}
-	}
-	for attempt, why := range c.refused {
-		if wanted.agreed[attempt.path] != attempt.mode {
-			delete(c.refused, attempt)
-			continue
-		}
-		c.seen = append(c.seen, problem{attempt.side, attempt.path, "can't set its permissions: " + why})
-	}
-	return changed, nil
-}
-
-// modeWithoutModes is the mode in the container of a new file from a file system without modes: a script must run, as it
-// does with Docker on Windows.
-const modeWithoutModes = 0o755
-
-// planModes decides by the modes of the base: the side whose mode differs has changed it. Without a base, this machine's
-// mode wins.
-func (c *cycle) planModes(before map[string]uint32, content *core.Entry, seen views, made *plan, did outcomes) modePlan {
-	newHere := changedPaths(made.here, did.here.Results)
-	newThere := changedPaths(made.there, did.there.Results[min(len(made.copies), len(did.there.Results)):])
-	m := modePlan{map[string]uint32{}, map[string]uint32{}, map[string]uint32{}}
-	tree.Walk("", content, func(path string, entry *core.Entry) {
-		if path == "" || !isFolder(entry) && entry.Kind != core.EntryKind_File {
-			return
-		}
-		ours, hereHas := seen.here.Modes[path]
-		theirs, thereHas := seen.there.Modes[path]
-		agreed, known := before[path]
-		wanted := ours
-		switch {
-		case !hereHas && !thereHas && newThere[path] && !c.local.HasModes():
-			wanted = modeWithoutModes
-		case !hereHas && !thereHas:
-			return
-		case !hereHas, thereHas && known && ours == agreed && !c.config.OneWay:
-			wanted = theirs
-		}
-		m.agreed[path] = wanted
-		if (newHere[path] || hereHas && ours != wanted) && c.maySetMode("local", path, wanted) {
-			m.here[path] = wanted
-		}
-		if (newThere[path] || thereHas && theirs != wanted) && c.maySetMode("container", path, wanted) {
-			m.there[path] = wanted
-		}
-	})
-	for _, loser := range made.copies {
-		if mode, has := seen.there.Modes[loser.winner.Path]; has && loser.entry.Kind == core.EntryKind_File {
-			m.there[loser.to] = mode
-		}
-	}
-	return m
-}
-
-// changedPaths returns the paths that changes have really created or written.
-func changedPaths(changes []*core.Change, results []*core.Entry) map[string]bool {
-	paths := map[string]bool{}
-	for i, change := range changes {
-		if !results[i].Equal(change.Old, true) {
-			tree.Walk(change.Path, results[i], func(path string, _ *core.Entry) { paths[path] = true })
-		}
-	}
-	return paths
-}
-
-// maySetMode reports whether setting a mode has not failed before.
-func (c *cycle) maySetMode(side, path string, mode uint32) bool {
-	_, refused := c.refused[refusal{side, path, mode}]
-	return !refused
 }

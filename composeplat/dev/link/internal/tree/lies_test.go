@@ -123,7 +123,7 @@ func TestTransitionsFollowNoLinks(t *testing.T) {
 	outcome, err := made.Transition(context.Background(), []*core.Change{
 		{Path: "folder/new", New: &core.Entry{Kind: core.EntryKind_Directory}},
 		{Path: "climbs", New: &core.Entry{Kind: core.EntryKind_SymbolicLink, Target: "../../etc"}},
-	})
+	}, Additions{})
 	must(t, err)
 	if len(outcome.Problems) != 2 {
 		t.Fatalf("problems: %v", outcome.Problems)

@@ -80,8 +80,9 @@ type supplyRequest struct {
 
 // changeAnswer is followed by the results, each in an archive because it may be nothing, and then by the problems.
 type changeAnswer struct {
-	Results int  `json:"results"`
-	Missing bool `json:"missing"`
+	Results int               `json:"results"`
+	Missing bool              `json:"missing"`
+	Refused map[string]string `json:"refused,omitempty"`
 }
 
 type modesAnswer struct {

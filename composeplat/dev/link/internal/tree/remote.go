@@ -297,8 +297,8 @@ func (r *Remote) Supply(paths []string, signatures []*rsync.Signature, receiver 
 	return nil
 }
 
-func (r *Remote) Transition(_ context.Context, changes []*core.Change) (*Outcome, error) {
-	request, err := packMessages(struct{}{}, changes)
+func (r *Remote) Transition(_ context.Context, changes []*core.Change, with Additions) (*Outcome, error) {
+	request, err := packMessages(with, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ func (r *Remote) Transition(_ context.Context, changes []*core.Change) (*Outcome
 	if err != nil || len(results) != head.Results {
 		return nil, invalidAnswer(errors.New("fewer results than announced"))
 	}
-	outcome := &Outcome{Missing: head.Missing}
+	outcome := &Outcome{Missing: head.Missing, Refused: onlyAsked(head.Refused, with.Modes)}
 	for _, result := range results {
 		if err := result.Content.EnsureValid(true); err != nil {
 			return nil, invalidAnswer(err)
@@ -347,9 +347,14 @@ func (r *Remote) SetModes(modes map[string]uint32) (map[string]string, error) {
 	if err := json.NewDecoder(in).Decode(&reply); err != nil {
 		return nil, invalidAnswer(err)
 	}
-	maps.DeleteFunc(reply.Refused, func(path, _ string) bool {
+	return onlyAsked(reply.Refused, modes), nil
+}
+
+// onlyAsked removes the paths that were not asked for.
+func onlyAsked(refused map[string]string, modes map[string]uint32) map[string]string {
+	maps.DeleteFunc(refused, func(path, _ string) bool {
 		_, asked := modes[path]
 		return !asked
 	})
-	return reply.Refused, nil
+	return refused
 }

@@ -117,7 +117,10 @@ func TestInvalidAnswersEndTheLink(t *testing.T) {
 	changes := []*core.Change{{Path: "a", New: fileOf("a")}}
 	stage := func(remote *Remote) error { _, _, _, err := remote.Stage(paths, digests); return err }
 	copies := func(remote *Remote) error { _, err := remote.StageCopies(paths, digests); return err }
-	transition := func(remote *Remote) error { _, err := remote.Transition(context.Background(), changes); return err }
+	transition := func(remote *Remote) error {
+		_, err := remote.Transition(context.Background(), changes, Additions{})
+		return err
+	}
 	modes := func(remote *Remote) error { _, err := remote.SetModes(map[string]uint32{"a": 1}); return err }
 	look := func(remote *Remote) error { _, err := remote.Scan(context.Background(), true); return err }
 	signature := &rsync.Signature{}
@@ -178,11 +181,22 @@ func TestOnlyAnswersAboutWhatWasAskedAreTaken(t *testing.T) {
 	}
 }
 
+func TestOnlyModesThatWentWithAChangeAreRefused(t *testing.T) {
+	head := changeAnswer{Results: 1, Refused: map[string]string{"a": "not allowed", "../b": "made up"}}
+	answer := slices.Concat(body(t, head, &core.Archive{Content: fileOf("a")}), body[*core.Problem](t, struct{}{}))
+	remote := answering(t, frames(frameChange, answer))
+	outcome, err := remote.Transition(t.Context(), []*core.Change{{Path: "a", New: fileOf("a")}}, Additions{Modes: map[string]uint32{"a": 0o600}})
+	must(t, err)
+	if fmt.Sprint(outcome.Refused) != "map[a:not allowed]" {
+		t.Fatal(outcome.Refused)
+	}
+}
+
 func TestProblemsOfATransitionAreTaken(t *testing.T) {
 	answer := slices.Concat(body(t, changeAnswer{Results: 2, Missing: true}, &core.Archive{Content: fileOf("a")}, &core.Archive{}),
 		body(t, struct{}{}, &core.Problem{Path: "b", Error: "no"}))
 	remote := answering(t, frames(frameChange, answer))
-	outcome, err := remote.Transition(t.Context(), []*core.Change{{Path: "a", New: fileOf("a")}, {Path: "b", Old: fileOf("b")}})
+	outcome, err := remote.Transition(t.Context(), []*core.Change{{Path: "a", New: fileOf("a")}, {Path: "b", Old: fileOf("b")}}, Additions{})
 	must(t, err)
 	if len(outcome.Results) != 2 || !HaveSameContent(outcome.Results[0], fileOf("a")) || outcome.Results[1] != nil ||
 		!outcome.Missing || len(outcome.Problems) != 1 || outcome.Problems[0].Path != "b" {

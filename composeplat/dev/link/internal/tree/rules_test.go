@@ -114,7 +114,7 @@ func TestALinkThroughALinkThatLeadsOutIsNotMade(t *testing.T) {
 		{Path: "new", New: &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{
 			"through": link("../mine/x"), "fine": link("../d"),
 		}}},
-	})
+	}, Additions{})
 	must(t, err)
 	if len(outcome.Problems) != 3 || outcome.Results[0] != nil || outcome.Results[1] != nil {
 		t.Fatal(outcome)

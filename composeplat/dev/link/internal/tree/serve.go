@@ -179,8 +179,8 @@ func (s *server) stageCopies(in *bytes.Reader) ([]byte, error) {
 }
 
 func (s *server) change(in *bytes.Reader) ([]byte, error) {
-	var nothing struct{}
-	if err := wire.ReceiveHead(in, &nothing); err != nil {
+	var with Additions
+	if err := wire.ReceiveHead(in, &with); err != nil {
 		return nil, err
 	}
 	changes, err := unpackMessages(in, newChange, -1)
@@ -192,7 +192,7 @@ func (s *server) change(in *bytes.Reader) ([]byte, error) {
 			return nil, err
 		}
 	}
-	outcome, err := s.tree.Transition(context.Background(), changes)
+	outcome, err := s.tree.Transition(context.Background(), changes, with)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (s *server) change(in *bytes.Reader) ([]byte, error) {
 	for i, result := range outcome.Results {
 		results[i] = &core.Archive{Content: result}
 	}
-	reply, err := packMessages(changeAnswer{Results: len(results), Missing: outcome.Missing}, results)
+	reply, err := packMessages(changeAnswer{Results: len(results), Missing: outcome.Missing, Refused: outcome.Refused}, results)
 	if err != nil {
 		return nil, err
 	}

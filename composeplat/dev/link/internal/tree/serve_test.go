@@ -282,7 +282,7 @@ func TestAFolderInPlaceOfTheScannedOneIsLeftAlone(t *testing.T) {
 	must(t, os.Rename(root, filepath.Join(top, "moved")))
 	put(t, root, "file", "old")
 	// What was decided about the one before is done there, if at all.
-	outcome, err := tree.Transition(t.Context(), []*core.Change{{Path: "file", Old: before.Contents["file"]}})
+	outcome, err := tree.Transition(t.Context(), []*core.Change{{Path: "file", Old: before.Contents["file"]}}, Additions{})
 	if err == nil && len(outcome.Problems) == 0 {
 		if _, err := os.Lstat(filepath.Join(top, "moved", "file")); !os.IsNotExist(err) {
 			t.Error("neither done nor a problem")

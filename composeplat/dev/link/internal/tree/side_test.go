@@ -132,7 +132,7 @@ func transfer(t *testing.T, from, to Side, changes ...*core.Change) *Outcome {
 	if len(needed) > 0 {
 		must(t, from.Supply(needed, signatures, receiver))
 	}
-	outcome, err := to.Transition(t.Context(), changes)
+	outcome, err := to.Transition(t.Context(), changes, Additions{})
 	must(t, err)
 	return outcome
 }
@@ -229,7 +229,7 @@ func TestAFolderThatIsNotThereIsNotEmpty(t *testing.T) {
 		}
 		// Nothing can be done in it meanwhile.
 		changes := []*core.Change{{Path: "new", New: fileOf("x")}}
-		if _, err := side.Transition(t.Context(), changes); err == nil || err.Error() != errNoFolder.Error() {
+		if _, err := side.Transition(t.Context(), changes, Additions{}); err == nil || err.Error() != errNoFolder.Error() {
 			t.Errorf("changed: %v", err)
 		}
 		if _, _, _, err := side.Stage([]string{"new"}, [][]byte{digestOf("x")}); err == nil || err.Error() != errNoFolder.Error() {
@@ -289,6 +289,59 @@ func TestContentsAreTransferred(t *testing.T) {
 			t.Errorf("%v, refused %v", modes, refused)
 		}
 	})
+}
+
+// A small change takes one request: contents and modes go with it. Contents that differ from the change are not taken, and
+// a mode is set only for what the change has made.
+func TestSmallContentsAndModesGoWithTheChange(t *testing.T) {
+	onBothSides(t, func(t *testing.T, root string, open func(...string) Side) {
+		source := t.TempDir()
+		put(t, source, "folder/new", "new")
+		put(t, source, "changed", "after")
+		put(t, source, "later", "as it was scanned")
+		put(t, root, "changed", "before")
+		put(t, root, "later", "kept")
+		from, to := planted(t, source), open()
+		wanted, before := scan(t, from, true).Content, scan(t, to, true).Content
+		contents := from.ReadSmall([]string{"folder/new", "changed", "later"})
+		contents["later"] = []byte("something else")
+		outcome, err := to.Transition(t.Context(), []*core.Change{
+			{Path: "folder", New: wanted.Contents["folder"]},
+			{Path: "changed", Old: before.Contents["changed"], New: wanted.Contents["changed"]},
+			{Path: "later", Old: before.Contents["later"], New: wanted.Contents["later"]},
+		}, Additions{contents, map[string]uint32{"folder": 0o755, "folder/new": 0o640, "changed": 0o4711, "later": 0o777, "other": 0o777}})
+		must(t, err)
+		if !outcome.Missing || len(outcome.Problems) != 1 || outcome.Problems[0].Path != "later" || len(outcome.Refused) > 0 {
+			t.Fatalf("%+v", outcome)
+		}
+		if contentOf(t, root, "folder/new") != "new" || contentOf(t, root, "changed") != "after" || contentOf(t, root, "later") != "kept" {
+			t.Error("other contents")
+		}
+		kept := scan(t, to, true).Modes["later"]
+		want := map[string]uint32{"folder": 0o755, "folder/new": 0o640, "changed": 0o711, "later": kept}
+		if modes := scan(t, to, false).Modes; kept == 0o777 || !maps.Equal(modes, want) {
+			t.Errorf("%v", modes)
+		}
+	})
+}
+
+func TestOnlySmallContentsAreRead(t *testing.T) {
+	source := t.TempDir()
+	put(t, source, "small", "small")
+	put(t, source, "empty", "")
+	put(t, source, "half", strings.Repeat("x", maxSmall/2+1))
+	put(t, source, "other half", strings.Repeat("y", maxSmall/2+1))
+	from := planted(t, source)
+	scan(t, from, true)
+	if found := from.ReadSmall([]string{"small", "empty", "half"}); len(found) != 3 || string(found["small"]) != "small" || len(found["empty"]) != 0 {
+		t.Error(found)
+	}
+	put(t, source, "small", "grown since")
+	for _, paths := range [][]string{{"half", "other half"}, {"empty", "small"}, {"empty", "unknown"}} {
+		if found := from.ReadSmall(paths); found != nil {
+			t.Errorf("%v: %v", paths, found)
+		}
+	}
 }
 
 // The other direction: what is asked of the side is contents.
@@ -384,7 +437,7 @@ func TestCopiesAreMadeOfOwnContents(t *testing.T) {
 		if !slices.Equal(had, []bool{true, false, false}) {
 			t.Fatal(had)
 		}
-		outcome, err := side.Transition(t.Context(), []*core.Change{{Path: "file.conflict", New: before.Contents["file"]}})
+		outcome, err := side.Transition(t.Context(), []*core.Change{{Path: "file.conflict", New: before.Contents["file"]}}, Additions{})
 		must(t, err)
 		if len(outcome.Problems) > 0 || contentOf(t, root, "file.conflict") != "loser" || contentOf(t, root, "file") != "loser" {
 			t.Fatalf("%+v", outcome)
@@ -415,7 +468,7 @@ func TestNothingIsStagedWhereNothingIsWanted(t *testing.T) {
 		if err != nil || needed != nil || signatures != nil || receiver != nil {
 			t.Fatal(needed, signatures, receiver, err)
 		}
-		outcome, err := side.Transition(t.Context(), nil)
+		outcome, err := side.Transition(t.Context(), nil, Additions{})
 		if err != nil || len(outcome.Results)+len(outcome.Problems) > 0 {
 			t.Fatal(outcome, err)
 		}
@@ -466,7 +519,7 @@ func TestARemoteThatIsClosedIsLost(t *testing.T) {
 		"stage":      func() error { _, _, _, err := remote.Stage([]string{"a"}, [][]byte{nil}); return err },
 		"copies":     func() error { _, err := remote.StageCopies([]string{"a"}, [][]byte{nil}); return err },
 		"supply":     func() error { return remote.Supply([]string{"a"}, []*rsync.Signature{{}}, nil) },
-		"transition": func() error { _, err := remote.Transition(context.Background(), nil); return err },
+		"transition": func() error { _, err := remote.Transition(context.Background(), nil, Additions{}); return err },
 		"modes":      func() error { _, err := remote.SetModes(nil); return err },
 	}
 	for name, ask := range lost {

@@ -89,6 +89,25 @@ func (s *stagingArea) Provide(path string, digest []byte) (string, error) {
 	return s.folder.Path() + "/" + file, nil
 }
 
+// add stages contents by path. What can't be written is missing in the Transition.
+func (s *stagingArea) add(contents map[string][]byte) error {
+	if len(contents) == 0 {
+		return nil
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	for path, content := range contents {
+		to, err := s.Sink(path)
+		if err != nil {
+			continue
+		}
+		_, _ = to.Write(content)
+		_ = to.Close()
+	}
+	return nil
+}
+
 // Sink implements the engine's Sinker.
 func (s *stagingArea) Sink(path string) (io.WriteCloser, error) {
 	s.lock.Lock()

@@ -52,7 +52,7 @@ type Side interface {
 	// StageCopies prepares contents that the folder itself holds, and returns for each path whether it does.
 	StageCopies(paths []string, digests [][]byte) ([]bool, error)
 	Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error
-	Transition(ctx context.Context, changes []*core.Change) (*Outcome, error)
+	Transition(ctx context.Context, changes []*core.Change, with Additions) (*Outcome, error)
 	SetModes(modes map[string]uint32) (refused map[string]string, err error)
 	Changed() <-chan struct{}
 	// WatchError is the reason why the folder can't be watched, or empty.
@@ -60,11 +60,21 @@ type Side interface {
 	Close() error
 }
 
+// Additions go with the changes of a Transition, so that a small change takes one request.
+type Additions struct {
+	// Contents are those of files, by path. Without them, contents are staged before.
+	Contents map[string][]byte `json:"contents,omitempty"`
+	// Modes are set for what the changes have made, by path.
+	Modes map[string]uint32 `json:"modes,omitempty"`
+}
+
 // An Outcome is the result of a Transition: one entry for each change.
 type Outcome struct {
 	Results  []*core.Entry
 	Problems []*core.Problem
 	Missing  bool
+	// Refused are the reasons why modes could not be set, by path.
+	Refused map[string]string
 }
 
 // ErrLost means that the other end can't be asked any more.
@@ -381,6 +391,53 @@ func (t *Tree) stageCopy(path string, digest []byte, own *core.ReverseLookupMap,
 	return t.staging.contains(path, digest)
 }
 
+// maxSmall is how many bytes of contents go with the changes themselves: staging them would take longer.
+const maxSmall = 256 << 10
+
+// ReadSmall returns the contents of files, or nil if they are too many bytes or have changed since the last scan.
+func (t *Tree) ReadSmall(paths []string) map[string][]byte {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	total := uint64(0)
+	for _, path := range paths {
+		known := t.cache.Entries[path]
+		if known == nil || known.Size > maxSmall {
+			return nil
+		}
+		total += known.Size
+	}
+	if total > maxSmall || t.root == nil {
+		return nil
+	}
+	opener := filesystem.NewOpener(t.root.Path())
+	defer opener.Close()
+	contents := make(map[string][]byte, len(paths))
+	for _, path := range paths {
+		content, err := readAll(opener, path, t.cache.Entries[path].Size)
+		if err != nil {
+			return nil
+		}
+		contents[path] = content
+	}
+	return contents
+}
+
+// errChanged means that a file has another size than in the last scan.
+var errChanged = errors.New("the file has changed")
+
+func readAll(opener *filesystem.Opener, path string, size uint64) ([]byte, error) {
+	file, _, err := opener.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, int64(size)+1))
+	if err == nil && uint64(len(content)) != size {
+		err = errChanged
+	}
+	return content, err
+}
+
 func (t *Tree) Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error {
 	if t.root == nil {
 		return errNoFolder
@@ -388,8 +445,8 @@ func (t *Tree) Supply(paths []string, signatures []*rsync.Signature, receiver rs
 	return rsync.Transmit(t.root.Path(), paths, signatures, receiver)
 }
 
-// Transition creates files with the fewest permissions: SetModes sets them.
-func (t *Tree) Transition(ctx context.Context, changes []*core.Change) (*Outcome, error) {
+// Transition creates files with the fewest permissions; the modes of the additions, or SetModes, set them.
+func (t *Tree) Transition(ctx context.Context, changes []*core.Change, with Additions) (*Outcome, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if t.snapshot == nil || t.root == nil {
@@ -397,6 +454,9 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change) (*Outcome
 	}
 	ownership, err := filesystem.NewOwnershipSpecification("", "")
 	if err != nil {
+		return nil, err
+	}
+	if err := t.staging.add(with.Contents); err != nil {
 		return nil, err
 	}
 	safe, refused := t.withoutRefused(changes)
@@ -413,7 +473,25 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change) (*Outcome
 		t.recheck[parentPath(change.Path)] = true
 	}
 	t.staging.end()
-	return &Outcome{Results: results, Problems: append(problems, refused...), Missing: missing}, nil
+	outcome := &Outcome{Results: results, Problems: append(problems, refused...), Missing: missing}
+	outcome.Refused = t.setModes(ModesOfMade(with.Modes, changes, results))
+	return outcome, nil
+}
+
+// ModesOfMade returns the modes of what changes have made as they should.
+func ModesOfMade(modes map[string]uint32, changes []*core.Change, results []*core.Entry) map[string]uint32 {
+	made := map[string]uint32{}
+	for i, change := range changes {
+		if !results[i].Equal(change.New, true) {
+			continue
+		}
+		Walk(change.Path, results[i], func(path string, _ *core.Entry) {
+			if mode, has := modes[path]; has {
+				made[path] = mode
+			}
+		})
+	}
+	return made
 }
 
 // withoutRefused removes entries from changes that must not be created here, and returns a problem for each.
@@ -432,12 +510,16 @@ func (t *Tree) withoutRefused(changes []*core.Change) (safe []*core.Change, prob
 func (t *Tree) SetModes(modes map[string]uint32) (map[string]string, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	refused := map[string]string{}
 	if t.root == nil {
 		return nil, errNoFolder
 	}
+	return t.setModes(modes), nil
+}
+
+func (t *Tree) setModes(modes map[string]uint32) (refused map[string]string) {
+	refused = map[string]string{}
 	if t.withoutModes {
-		return refused, nil
+		return refused
 	}
 	for _, name := range slices.Sorted(maps.Keys(modes)) {
 		if err := t.root.SetMode(name, modes[name]&0o777); err != nil {
@@ -449,7 +531,7 @@ func (t *Tree) SetModes(modes map[string]uint32) (map[string]string, error) {
 		t.recheck[parentPath(name)] = true
 		t.recheck[name] = true
 	}
-	return refused, nil
+	return refused
 }
 
 // HaveSameContent reports whether both are files with the same contents.

@@ -19,7 +19,7 @@ import (
 )
 
 // Both ends send greeting first: any other output of an exec does not come from an agent.
-const greeting = "composeplat link 1\n"
+const greeting = "composeplat link 2\n"
 
 const (
 	Heartbeat       = 2 * time.Second

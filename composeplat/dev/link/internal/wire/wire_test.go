@@ -99,12 +99,12 @@ func greeted(t *testing.T, text string) (carrier net.Conn, err error) {
 
 func TestStartRefusesWhatIsNoAgentOfThisVersion(t *testing.T) {
 	for text, message := range map[string]string{
-		"composeplat link 2\n":             `the other end is not an agent of this version, it sent "composeplat link 2\n"`,
+		"composeplat link 1\n":             `the other end is not an agent of this version, it sent "composeplat link 1\n"`,
 		"sh: platform-agent: not found\n":  `the other end is not an agent of this version, it sent "sh: platform-agent:"`,
 		"bash":                             `the other end is not an agent of this version, it sent "bash"`,
 		"":                                 "the agent does not answer: EOF",
 		greeting[:5]:                       "the agent does not answer: unexpected EOF",
-		strings.ToUpper(greeting) + "more": `the other end is not an agent of this version, it sent "COMPOSEPLAT LINK 1\n"`,
+		strings.ToUpper(greeting) + "more": `the other end is not an agent of this version, it sent "COMPOSEPLAT LINK 2\n"`,
 	} {
 		carrier, err := greeted(t, text)
 		if err == nil || err.Error() != message {
