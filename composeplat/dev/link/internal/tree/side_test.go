@@ -325,6 +325,34 @@ func TestSmallContentsAndModesGoWithTheChange(t *testing.T) {
 	})
 }
 
+// Contents and modes are given by whoever is at the other end: only those that a change asks for have an effect.
+func TestAdditionsThatNoChangeAsksForHaveNoEffect(t *testing.T) {
+	onBothSides(t, func(t *testing.T, root string, open func(...string) Side) {
+		outside := t.TempDir()
+		put(t, outside, "file", "outside")
+		put(t, root, "kept", "kept")
+		must(t, os.Symlink(outside, filepath.Join(root, "link")))
+		to := open()
+		before := scan(t, to, true)
+		additions := Additions{map[string][]byte{"made": []byte("made")}, map[string]uint32{"made": 0o640}}
+		for _, path := range []string{"kept", "other", "link/file", "../up", filepath.Join(outside, "file")} {
+			additions.Contents[path], additions.Modes[path] = []byte("taken"), 0o777
+		}
+		outcome, err := to.Transition(t.Context(), []*core.Change{{Path: "made", New: fileOf("made")}}, additions)
+		must(t, err)
+		if outcome.Missing || len(outcome.Problems) > 0 || contentOf(t, outside, "file") != "outside" || contentOf(t, root, "kept") != "kept" {
+			t.Fatalf("%+v", outcome)
+		}
+		after := scan(t, to, true)
+		if found := listed(after); found != "kept File, link Problematic, made File" || after.Modes["kept"] != before.Modes["kept"] {
+			t.Error(found, after.Modes)
+		}
+		if found, err := filepath.Glob(filepath.Join(filepath.Dir(root), "up")); err != nil || len(found) > 0 {
+			t.Error(found, err)
+		}
+	})
+}
+
 func TestOnlySmallContentsAreRead(t *testing.T) {
 	source := t.TempDir()
 	put(t, source, "small", "small")
