@@ -275,7 +275,16 @@ def delayed_saves(ground: Ground) -> list[float]:
     path = ground.folder / "late-kubeconfig"
     path.write_text(text.replace(f":{PORTS['api']}", f":{DELAYED_PORT}"))
     try:
-        return saves(replace(ground, variables={**ground.variables, "KUBECONFIG": str(path)}))
+        return saves(
+            replace(
+                ground,
+                variables={
+                    **ground.variables,
+                    "KUBECONFIG": str(path),
+                    "PLATFORM_REGISTRY": f"localhost:{PORTS['registry']}",
+                },
+            )
+        )
     finally:
         server.close()
 
