@@ -180,15 +180,14 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	if err != nil {
 		return nil, invalidAnswer(err)
 	}
-	modes := make(map[string]uint32, len(r.view.Modes)+len(head.Modes))
-	maps.Copy(modes, r.view.Modes)
-	for _, path := range head.Gone {
-		delete(modes, path)
-	}
+	since := r.view.Number
 	for path, mode := range head.Modes {
-		modes[path] = mode & 0o777
+		head.Modes[path] = mode & 0o777
 	}
-	r.view = &View{Content: content, Modes: modes, Files: head.Files, Bytes: head.Bytes}
+	r.view = newView(content, withModes(r.view.Modes, head.Modes, head.Gone), head.Files, head.Bytes)
+	if r.view.Changed = head.paths(changes); r.view.Changed != nil {
+		r.view.Since = since
+	}
 	return r.view, nil
 }
 
@@ -208,16 +207,17 @@ func checkPath(name string) error {
 // maxPathLength is the longest path that operating systems accept.
 const maxPathLength = 4096
 
-// applyChanges applies changes of the other end to a tree and validates the result.
+// applyChanges applies changes of the other end to a tree and validates the result, of which the entries themselves must be
+// valid.
 func applyChanges(content *core.Entry, changes []*core.Change) (result *core.Entry, err error) {
 	defer func() {
 		// The engine trusts that a change's folder is there.
 		if recover() != nil {
-			result, err = nil, errors.New("a change in a folder that does not exist")
+			result, err = nil, errNoParent
 		}
 	}()
-	if result, err = core.Apply(content, changes); err != nil {
-		return nil, err
+	if result, err = Apply(content, changes); err != nil || len(changes) <= maxNarrow {
+		return result, err
 	}
 	return result, result.EnsureValid(false)
 }

@@ -167,21 +167,25 @@ func checkLink(name string, entry *core.Entry) *core.Entry {
 	return entry
 }
 
-// checkLinks replaces links that are not synced by problems. A tree without such links is returned as it is.
-func checkLinks(name string, entry *core.Entry) *core.Entry {
+// checkLinks replaces links that are not synced by problems. A tree without such links is returned as it is, and checked is
+// used for what before shares with it.
+func checkLinks(name string, entry, before, checked *core.Entry) *core.Entry {
+	if entry == before {
+		return checked
+	}
 	if entry == nil || entry.Kind == core.EntryKind_SymbolicLink {
 		return checkLinkOrNil(name, entry)
 	}
 	result := entry
 	for child, inside := range entry.Contents {
-		checked := checkLinks(Join(name, child), inside)
-		if checked == inside {
+		found := checkLinks(Join(name, child), inside, before.GetContents()[child], checked.GetContents()[child])
+		if found == inside {
 			continue
 		}
 		if result == entry {
 			result = &core.Entry{Kind: entry.Kind, Contents: maps.Clone(entry.Contents)}
 		}
-		result.Contents[child] = checked
+		result.Contents[child] = found
 	}
 	return result
 }

@@ -100,17 +100,7 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 	if before == view {
 		return wire.Pack(answer, nil)
 	}
-	for path, mode := range view.Modes {
-		if had, known := before.Modes[path]; !known || had != mode {
-			answer.Modes[path] = mode
-		}
-	}
-	for path := range before.Modes {
-		if _, has := view.Modes[path]; !has {
-			answer.Gone = append(answer.Gone, path)
-		}
-	}
-	changes := core.Diff(before.Content, view.Content)
+	changes := answer.compare(before, view)
 	for i, change := range changes {
 		changes[i] = &core.Change{Path: change.Path, New: change.New}
 	}

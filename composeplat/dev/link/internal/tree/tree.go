@@ -41,6 +41,10 @@ type View struct {
 	Modes   map[string]uint32
 	Files   uint64
 	Bytes   uint64
+	// Number is the view's own. If Since is not 0, Changed are the paths that differ from the view of that number, in their
+	// mode, or with everything in them.
+	Number, Since uint64
+	Changed       []string
 }
 
 // Side is a folder at either end. Its methods are called one after another; Changed and Trouble at any time.
@@ -178,39 +182,51 @@ func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 		t.full = true
 		return nil, err
 	}
-	var baseline *core.Snapshot
-	if !t.full {
-		baseline = t.snapshot
-		if baseline != nil && len(t.recheck) == 0 {
-			return t.view, nil
-		}
+	if !t.full && t.snapshot != nil && len(t.recheck) == 0 {
+		return t.view, nil
 	}
 	began := time.Now()
-	snapshot, cache, ignored, err := t.scanRoot(ctx, baseline)
+	scan := t.scanWide
+	if t.canBeNarrow() {
+		scan = t.scanNarrow
+	}
+	read, err := scan(ctx)
 	if err != nil {
 		t.full = true
 		return nil, err
 	}
-	t.full = false
-	if t.withoutModes {
-		clearExecutable(snapshot.Content)
-	}
-	t.recheck = map[string]bool{}
-	t.snapshot, t.cache, t.ignoreCache = snapshot, cache, ignored
-	// Callers take the same pointer as before to mean that nothing has changed.
-	modes := t.modes()
-	content := checkLinks("", snapshot.Content)
-	if t.view == nil || !content.Equal(t.view.Content, true) || !maps.Equal(modes, t.view.Modes) {
-		t.view = &View{Content: content, Modes: modes, Files: snapshot.Files, Bytes: snapshot.TotalFileSize}
-	}
+	t.full, t.recheck = false, map[string]bool{}
 	ended := time.Now()
-	for path, entry := range cache.Entries {
+	for path, entry := range read.Entries {
 		stamp := entry.ModificationTime.AsTime()
 		if stamp.After(began.Add(-beneath.Granularity(stamp))) && stamp.Before(ended.Add(beneath.ClockGranularity)) {
 			t.racy = append(t.racy, path)
 		}
 	}
 	return t.view, nil
+}
+
+// scanWide walks the whole tree: everything is read if t.full, else the recheck paths. It returns all digests.
+func (t *Tree) scanWide(ctx context.Context) (*core.Cache, error) {
+	var baseline *core.Snapshot
+	if !t.full {
+		baseline = t.snapshot
+	}
+	snapshot, cache, ignored, err := t.scanRoot(ctx, baseline, t.cache, t.ignoreCache)
+	if err != nil {
+		return nil, err
+	}
+	if t.withoutModes {
+		clearExecutable(snapshot.Content)
+	}
+	t.snapshot, t.cache, t.ignoreCache = snapshot, cache, ignored
+	// Callers take the same pointer as before to mean that nothing has changed.
+	modes := t.modes()
+	content := checkLinks("", snapshot.Content, nil, nil)
+	if t.view == nil || !content.Equal(t.view.Content, true) || !maps.Equal(modes, t.view.Modes) {
+		t.view = newView(content, modes, snapshot.Files, snapshot.TotalFileSize)
+	}
+	return cache, nil
 }
 
 // openRoot opens the folder at the place. If it is another one than before, the next scan is a full one.
@@ -233,14 +249,19 @@ func (t *Tree) openRoot() error {
 }
 
 // scanRoot scans the folder by its descriptor. A folder that does not exist has no content, which is not an empty one.
-func (t *Tree) scanRoot(ctx context.Context, baseline *core.Snapshot) (*core.Snapshot, *core.Cache, ignore.IgnoreCache, error) {
+func (t *Tree) scanRoot(ctx context.Context, baseline *core.Snapshot, cache *core.Cache, ignores ignore.IgnoreCache) (
+	*core.Snapshot, *core.Cache, ignore.IgnoreCache, error,
+) {
 	if t.root == nil {
 		return &core.Snapshot{}, &core.Cache{}, nil, nil
 	}
-	return core.Scan(ctx, t.root.Path(), baseline, t.recheck, t.hasher, t.cache, t.ignorer, t.ignoreCache,
+	return core.Scan(ctx, t.root.Path(), baseline, t.recheck, t.hasher, cache, t.ignorer, ignores,
 		behavior.ProbeMode_ProbeModeAssume, core.SymbolicLinkMode_SymbolicLinkModePortable,
 		core.PermissionsMode_PermissionsModePortable)
 }
+
+// errNoParent means that a change is in a folder that does not exist.
+var errNoParent = errors.New("a change in a folder that does not exist")
 
 // errNoFolder is returned when there is no folder to work in.
 var errNoFolder = errors.New("the folder does not exist")

@@ -1,0 +1,173 @@
+package tree
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+)
+
+// A gardener changes a folder at random, and notes which paths it has touched.
+type gardener struct {
+	t       *testing.T
+	root    string
+	random  *rand.Rand
+	touched []string
+}
+
+func realPath(t *testing.T, name string) string {
+	t.Helper()
+	found, err := filepath.EvalSymlinks(name)
+	must(t, err)
+	return found
+}
+
+func (g *gardener) path() string {
+	name := ""
+	for range 1 + g.random.IntN(3) {
+		name = Join(name, string(rune('a'+g.random.IntN(3))))
+	}
+	return name
+}
+
+func (g *gardener) change() {
+	name := g.path()
+	at := filepath.Join(g.root, name)
+	other := filepath.Join(g.root, g.path())
+	// What is in the way makes some of them fail.
+	switch g.random.IntN(9) {
+	case 0, 1, 2:
+		_ = os.MkdirAll(filepath.Dir(at), 0o755)
+		_ = os.WriteFile(at, []byte(fmt.Sprint(g.random.IntN(5000))), 0o644)
+	case 3:
+		_ = os.RemoveAll(at)
+	case 4:
+		_ = os.MkdirAll(at, 0o755)
+	case 5:
+		_ = os.Symlink([]string{"a", "../../out", "b/c"}[g.random.IntN(3)], at)
+	case 6:
+		_ = os.Rename(at, other)
+	case 7:
+		_ = os.Chmod(at, []os.FileMode{0o700, 0o755, 0o640, 0o600}[g.random.IntN(4)]|0o500)
+	case 8:
+		_ = os.WriteFile(at+".skipped", []byte("x"), 0o644)
+	}
+	for _, changed := range []string{at, other} {
+		if above, err := filepath.EvalSymlinks(filepath.Dir(changed)); err == nil {
+			changed = filepath.Join(above, filepath.Base(changed))
+		}
+		name, err := filepath.Rel(g.root, changed)
+		must(g.t, err)
+		// All folders on the way may be new, and a renamed folder brings what is in it.
+		for ; name != ""; name = parentPath(name) {
+			g.touched = append(g.touched, name)
+		}
+		_ = filepath.Walk(changed, func(path string, _ os.FileInfo, err error) error {
+			if name, relative := filepath.Rel(g.root, path); err == nil && relative == nil {
+				g.touched = append(g.touched, name)
+			}
+			return nil
+		})
+	}
+}
+
+func (g *gardener) check(tree *Tree, before, after *View, ignores []string) {
+	fresh := planted(g.t, g.root, ignores...)
+	defer fresh.Close()
+	want := scan(g.t, fresh, true)
+	if !after.Content.Equal(want.Content, true) || !maps.Equal(after.Modes, want.Modes) || after.Files != want.Files || after.Bytes != want.Bytes {
+		g.t.Fatalf("%s %v %d %d, and not %s %v %d %d", listed(after), after.Modes, after.Files, after.Bytes, listed(want), want.Modes, want.Files, want.Bytes)
+	}
+	if !maps.EqualFunc(tree.cache.Entries, fresh.cache.Entries, func(a, b *core.CacheEntry) bool { return slices.Equal(a.Digest, b.Digest) }) {
+		g.t.Fatal("other digests are kept")
+	}
+	if before == after {
+		return
+	}
+	if after.Since != before.Number || after.Number == before.Number {
+		g.t.Fatalf("%d since %d, after %d", after.Number, after.Since, before.Number)
+	}
+	answer := scanAnswer{Modes: map[string]uint32{}}
+	content, err := Apply(before.Content, answer.compare(before, after))
+	must(g.t, err)
+	if modes := withModes(before.Modes, answer.Modes, answer.Gone); !content.Equal(after.Content, true) || !maps.Equal(modes, after.Modes) {
+		g.t.Fatalf("the changes %v do not lead there: %v, %v", after.Changed, modes, after.Modes)
+	}
+}
+
+// After any changes, a scan of what they touched finds what a scan of everything finds.
+func TestNarrowScansFindWhatFullScansFind(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			ignores := []string{"**/*.skipped"}
+			if seed%3 == 0 {
+				ignores = []string{"b", "!b/a", "**/*.skipped"}
+			}
+			g := &gardener{t: t, root: realPath(t, t.TempDir()), random: rand.New(rand.NewPCG(seed, 1))}
+			for range 60 {
+				g.change()
+			}
+			tree := planted(t, g.root, ignores...)
+			before := scan(t, tree, true)
+			for range 80 {
+				g.touched = nil
+				for range 1 + g.random.IntN(3) {
+					g.change()
+				}
+				tree.watch.TakeTouched()
+				tree.full = false
+				for _, name := range g.touched {
+					tree.recheck[name] = true
+				}
+				must(t, tree.openRoot())
+				tree.forgetRacy()
+				read, err := tree.scanNarrow(t.Context())
+				must(t, err)
+				tree.recheck, tree.racy = map[string]bool{}, slices.Collect(maps.Keys(read.Entries))
+				g.check(tree, before, tree.view, ignores)
+				before = tree.view
+			}
+		})
+	}
+}
+
+// A narrow scan reads the folders that changed, and no others.
+func TestOtherFoldersAreNotRead(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "changed/file", "before")
+	put(t, root, "other/file", "before")
+	tree := planted(t, root)
+	view := scan(t, tree, true)
+	put(t, root, "changed/file", "after")
+	put(t, root, "other/file", "after")
+	tree.recheck["changed/file"] = true
+	read, err := tree.scanNarrow(t.Context())
+	must(t, err)
+	if found := slices.Collect(maps.Keys(read.Entries)); !slices.Equal(found, []string{"changed/file"}) {
+		t.Error(found)
+	}
+	if !slices.Equal(tree.view.Changed, []string{"changed/file"}) || tree.view.Content.Contents["other"] != view.Content.Contents["other"] {
+		t.Error(tree.view.Changed)
+	}
+}
+
+func TestChangesNeedAFolder(t *testing.T) {
+	content := folder("a", folder("b", file()))
+	for _, name := range []string{"x/y", "a/b/c", "a/x/y"} {
+		if _, err := Apply(content, []*core.Change{{Path: name, New: file()}}); err != errNoParent {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	changed, err := Apply(content, []*core.Change{{Path: "a/c", New: file()}, {Path: "a/b"}, {Path: "d", New: file()}})
+	must(t, err)
+	want := folder("a", folder("c", file()))
+	want.Contents["d"] = file()
+	if !changed.Equal(want, true) || !content.Equal(folder("a", folder("b", file())), true) {
+		t.Error(changed, content)
+	}
+}
