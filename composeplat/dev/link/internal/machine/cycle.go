@@ -37,6 +37,8 @@ type cycle struct {
 	pendingDeletions int
 	// settled are the views of the last cycle that had nothing to do.
 	settled views
+	// calm is nil if the last cycle left something to do.
+	calm *calm
 }
 
 type views struct{ here, there *tree.View }
@@ -121,22 +123,29 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	if seen == c.settled {
 		return false, &done{}, nil
 	}
-	c.settled = views{}
-	for side, view := range map[string]*tree.View{"local": seen.here, "container": seen.there} {
-		c.addProblems(side, view.Content)
-	}
+	part := c.scopeOf(seen)
+	c.settled, c.calm = views{}, nil
 	if c.intent != nil && c.base != nil {
 		content := applyDone(c.base.content, c.intent.there, seen.there.Content)
 		c.base = &base{head: c.base.head, content: applyDone(content, c.intent.here, seen.here.Content)}
 		c.intent = nil
 	}
+	compared := part.cut(trees{c.ancestor(), seen.here.Content, seen.there.Content})
+	for side, content := range map[string]*core.Entry{"local": compared.here, "container": compared.there} {
+		c.addProblems(side, content)
+	}
 	first := c.base == nil
 	if first && seen.here.Content == nil {
 		return true, nil, c.place.Make(0o777)
 	}
-	made, again := c.decide(seen)
+	made, again := c.decide(compared, int(seen.here.Files))
 	if made == nil {
 		return again, nil, nil
+	}
+	if !part.whole && len(made.conflicts) > 0 {
+		// The names of copies must be free in the whole folder.
+		c.seen = nil
+		return c.syncOnce(ctx, full)
 	}
 	if again, err = c.stageCopies(made); err != nil {
 		return true, nil, err
@@ -157,23 +166,32 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	if err != nil {
 		return true, nil, err
 	}
-	next, changed, err := c.nextBase(made, did)
+	changes := baseChanges(made, did)
+	next, err := c.nextBase(changes)
 	if err != nil {
 		return true, nil, err
 	}
-	moded, err := c.setModes(next, seen, made, did)
+	after, err := tree.Apply(compared.base, changes)
 	if err != nil {
 		return true, nil, err
 	}
-	changed = changed || moded
-	if !changed && !again && len(c.seen) == 0 {
-		c.settled = seen
+	modes := c.planModes(compared.base, after, seen, made, did)
+	if err := c.setModes(next, modes, did); err != nil {
+		return true, nil, err
 	}
+	moded := modes.isChange()
+	changed := len(changes) > 0 || moded
 	if err := c.saveBase(next, changed || first); err != nil {
 		return true, nil, err
 	}
 	problems := len(did.there.Problems) + len(did.here.Problems)
 	again = again || did.there.Missing || did.here.Missing || problems > 0 && c.quickCycles < 2
+	if !again && len(c.seen)+len(c.conflicts) == 0 {
+		c.calm = calmAfter(seen, changes, modes)
+		if !changed {
+			c.settled = seen
+		}
+	}
 	return again, &done{first: first, here: countEntries(made.here), there: countEntries(made.there), other: moded}, nil
 }
 
@@ -185,12 +203,12 @@ func (c *cycle) ancestor() *core.Entry {
 	return c.base.content
 }
 
-// decide returns the plan of a cycle, or nil if too much would be deleted: then the cycle runs again, or the sync halts.
-func (c *cycle) decide(seen views) (made *plan, again bool) {
-	first, ancestor := c.base == nil, c.ancestor()
-	ours, theirs := seen.here.Content, seen.there.Content
+// decide returns the plan of a cycle, or nil if too many of the files here would be deleted: then the cycle runs again, or
+// the sync halts.
+func (c *cycle) decide(compared trees, files int) (made *plan, again bool) {
+	first, ancestor, ours, theirs := c.base == nil, compared.base, compared.here, compared.there
 	if !first && isFolder(ancestor) && (!isFolder(ours) || !isFolder(theirs)) {
-		c.halt(int(ancestor.Count()), int(seen.here.Files))
+		c.halt(int(ancestor.Count()), files)
 		return nil, false
 	}
 	if c.hasExceptions {
@@ -207,8 +225,8 @@ func (c *cycle) decide(seen views) (made *plan, again bool) {
 		return nil, true
 	}
 	c.pendingDeletions = 0
-	if areTooMany(deletions, int(seen.here.Files)) {
-		c.halt(deletions, int(seen.here.Files))
+	if areTooMany(deletions, files) {
+		c.halt(deletions, files)
 		return nil, false
 	}
 	return made, false
@@ -247,8 +265,8 @@ func (c *cycle) execute(ctx context.Context, made *plan, seen views) (did outcom
 	return did, nil
 }
 
-// nextBase returns the next base, still without modes, and whether it differs from the base.
-func (c *cycle) nextBase(made *plan, did outcomes) (next *base, changed bool, err error) {
+// baseChanges are the changes of the base after a cycle.
+func baseChanges(made *plan, did outcomes) []*core.Change {
 	changes := made.base
 	for i, change := range made.there {
 		changes = append(changes, &core.Change{Path: change.Path, New: did.there.Results[i+len(made.copies)]})
@@ -256,12 +274,17 @@ func (c *cycle) nextBase(made *plan, did outcomes) (next *base, changed bool, er
 	for i, change := range made.here {
 		changes = append(changes, &core.Change{Path: change.Path, New: did.here.Results[i]})
 	}
-	content, err := core.Apply(c.ancestor(), changes)
+	return changes
+}
+
+// nextBase returns the next base, still without modes.
+func (c *cycle) nextBase(changes []*core.Change) (*base, error) {
+	content, err := tree.Apply(c.ancestor(), changes)
 	if err != nil {
-		return nil, false, fmt.Errorf("the base does not fit: %w", err)
+		return nil, fmt.Errorf("the base does not fit: %w", err)
 	}
 	head := baseHead{Volume: c.welcome.Volume, Remote: c.config.Remote, Local: c.config.Local}
-	return &base{content: content, head: head}, len(changes) > 0, nil
+	return &base{content: content, head: head}, nil
 }
 
 // saveBase makes next the base, and removes the intent, which is done then.

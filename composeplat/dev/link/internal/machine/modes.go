@@ -8,15 +8,17 @@ import (
 	"composeplat/link/internal/tree"
 )
 
-// A modePlan holds the modes that both sides should have, and which of them to set on each side.
-type modePlan struct{ agreed, here, there map[string]uint32 }
+// A modePlan holds the modes to set in the base, those that go from it, and those to set on each side.
+type modePlan struct {
+	set         map[string]uint32
+	gone        []string
+	here, there map[string]uint32
+}
+
+func (m modePlan) isChange() bool { return len(m.set)+len(m.gone) > 0 }
 
 // setModes sets permissions, which the engine does not sync: transitions create files with the fewest.
-func (c *cycle) setModes(next *base, seen views, made *plan, did outcomes) (changed bool, err error) {
-	before := c.modesOfBase()
-	wanted := c.planModes(before, next.content, seen, made, did)
-	next.head.Modes = wanted.agreed
-	changed = !maps.Equal(wanted.agreed, before)
+func (c *cycle) setModes(next *base, wanted modePlan, did outcomes) error {
 	for path, mode := range did.modes {
 		if why, failed := did.there.Refused[path]; failed {
 			c.refused[refusal{"container", path, mode}] = why
@@ -35,20 +37,28 @@ func (c *cycle) setModes(next *base, seen views, made *plan, did outcomes) (chan
 		}
 		refused, err := to.side.SetModes(to.modes)
 		if err != nil {
-			return changed, err
+			return err
 		}
 		for path, why := range refused {
 			c.refused[refusal{to.name, path, to.modes[path]}] = why
 		}
 	}
+	// The map is the base's before: it is changed only where nothing can fail any more.
+	if next.head.Modes = c.modesOfBase(); next.head.Modes == nil {
+		next.head.Modes = map[string]uint32{}
+	}
+	for _, path := range wanted.gone {
+		delete(next.head.Modes, path)
+	}
+	maps.Copy(next.head.Modes, wanted.set)
 	for attempt, why := range c.refused {
-		if wanted.agreed[attempt.path] != attempt.mode {
+		if next.head.Modes[attempt.path] != attempt.mode {
 			delete(c.refused, attempt)
 			continue
 		}
 		c.seen = append(c.seen, problem{attempt.side, attempt.path, "can't set its permissions: " + why})
 	}
-	return changed, nil
+	return nil
 }
 
 func (c *cycle) modesOfBase() map[string]uint32 {
@@ -82,24 +92,35 @@ func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uin
 	return ours, true
 }
 
-// planModes chooses all modes, and finds those to set on each side.
-func (c *cycle) planModes(before map[string]uint32, content *core.Entry, seen views, made *plan, did outcomes) modePlan {
+// planModes chooses the modes of what a cycle has compared, which was before and is after it, and finds those to set on each
+// side.
+func (c *cycle) planModes(before, after *core.Entry, seen views, made *plan, did outcomes) modePlan {
 	newHere := changedPaths(made.here, did.here.Results)
 	newThere := changedPaths(made.there, did.there.Results[min(len(made.copies), len(did.there.Results)):])
-	m := modePlan{map[string]uint32{}, map[string]uint32{}, map[string]uint32{}}
-	tree.Walk("", content, func(path string, entry *core.Entry) {
-		wanted, known := c.chooseMode(path, entry, before, seen, newThere[path])
-		if !known {
+	m := modePlan{set: map[string]uint32{}, here: map[string]uint32{}, there: map[string]uint32{}}
+	known := c.modesOfBase()
+	has := map[string]bool{}
+	tree.Walk("", after, func(path string, entry *core.Entry) {
+		wanted, chosen := c.chooseMode(path, entry, known, seen, newThere[path])
+		if !chosen {
 			return
 		}
 		ours, hereHas := seen.here.Modes[path]
 		theirs, thereHas := seen.there.Modes[path]
-		m.agreed[path] = wanted
+		has[path] = true
+		if had, known := known[path]; !known || had != wanted {
+			m.set[path] = wanted
+		}
 		if (newHere[path] || hereHas && ours != wanted) && c.maySetMode("local", path, wanted) {
 			m.here[path] = wanted
 		}
 		if (newThere[path] || thereHas && theirs != wanted) && c.maySetMode("container", path, wanted) {
 			m.there[path] = wanted
+		}
+	})
+	tree.Walk("", before, func(path string, _ *core.Entry) {
+		if _, had := known[path]; had && !has[path] {
+			m.gone = append(m.gone, path)
 		}
 	})
 	for _, loser := range made.copies {
