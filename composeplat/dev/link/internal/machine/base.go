@@ -16,9 +16,13 @@ import (
 type base struct {
 	head    baseHead
 	content *core.Entry
+	// journal is how it differs from the base that was saved with the ID.
+	journal journal
 }
 
 type baseHead struct {
+	// ID is empty if the base is not the saved one with the journal.
+	ID     string            `json:"id"`
 	Volume string            `json:"volume"`
 	Remote string            `json:"remote"`
 	Local  string            `json:"local"`
@@ -50,6 +54,13 @@ func loadBase(state string, folder FolderConfig, volume string) *base {
 	found.content = archive.Content
 	if found.head.Modes == nil {
 		found.head.Modes = map[string]uint32{}
+	}
+	changed, err := loadJournal(state, folder, found.head.ID)
+	if err != nil {
+		return nil
+	}
+	if found, err = changed.applyTo(found); err != nil {
+		return nil
 	}
 	return found
 }

@@ -36,7 +36,7 @@ func TestABaseThatIsNotValidIsNeitherSavedNorFound(t *testing.T) {
 func TestAnIntentWithOtherLengthsIsNotFound(t *testing.T) {
 	state, folder := t.TempDir(), FolderConfig{Local: "/a", Remote: "/b"}
 	for _, lengths := range [][]int{nil, {-1}, {1}, {0, 0}} {
-		must(t, newRecord("intent", state, folder).Save(intentHead{Volume: "one", Here: []string{"a"}, Bytes: lengths}, nil))
+		must(t, newRecord("intent", state, folder).Save(intentHead{Volume: "one", Paths: []string{"a"}, Bytes: lengths}, nil))
 		equal(t, nil, loadIntent(state, folder, "one"))
 	}
 }

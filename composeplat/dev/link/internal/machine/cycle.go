@@ -128,6 +128,7 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	if c.intent != nil && c.base != nil {
 		content := applyDone(c.base.content, c.intent.there, seen.there.Content)
 		c.base = &base{head: c.base.head, content: applyDone(content, c.intent.here, seen.here.Content)}
+		c.base.head.ID = ""
 		c.intent = nil
 	}
 	compared := part.cut(trees{c.ancestor(), seen.here.Content, seen.there.Content})
@@ -181,7 +182,7 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	}
 	moded := modes.isChange()
 	changed := len(changes) > 0 || moded
-	if err := c.saveBase(next, changed || first); err != nil {
+	if err := c.saveBase(next, changes, modes); err != nil {
 		return true, nil, err
 	}
 	problems := len(did.there.Problems) + len(did.here.Problems)
@@ -287,13 +288,18 @@ func (c *cycle) nextBase(changes []*core.Change) (*base, error) {
 	return &base{content: content, head: head}, nil
 }
 
-// saveBase makes next the base, and removes the intent, which is done then.
-func (c *cycle) saveBase(next *base, changed bool) error {
+// saveBase makes next the base, which the changes and modes have led to, and removes the intent, which is done then.
+func (c *cycle) saveBase(next *base, changes []*core.Change, modes modePlan) error {
+	before := c.base
 	c.base = next
-	if changed {
-		if err := next.save(c.state, c.config); err != nil {
+	if before == nil || before.head.ID == "" || len(changes) > 0 || modes.isChange() {
+		if err := next.saveAfter(before, changes, modes, c.state, c.config); err != nil {
+			// The next base is saved as a whole.
+			next.head.ID = ""
 			return err
 		}
+	} else {
+		next.head.ID, next.journal = before.head.ID, before.journal
 	}
 	if c.intent != nil {
 		dropIntent(c.state, c.config)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
-	"google.golang.org/protobuf/proto"
 
 	"composeplat/link/internal/tree"
 )
@@ -17,28 +16,19 @@ type intent struct {
 
 type intentHead struct {
 	Volume string   `json:"volume"`
-	Here   []string `json:"here"`
-	There  []string `json:"there"`
+	Paths  []string `json:"paths"`
 	Bytes  []int    `json:"bytes"`
+	// Split is how many of them, the first ones, are changes on this machine.
+	Split int `json:"split"`
 }
 
 func (i *intent) save(state string, folder FolderConfig, volume string) error {
-	head := intentHead{Volume: volume}
-	var entries []byte
-	for _, list := range []struct {
-		changes []*core.Change
-		paths   *[]string
-	}{{i.here, &head.Here}, {i.there, &head.There}} {
-		for _, change := range list.changes {
-			raw, err := proto.Marshal(&core.Archive{Content: change.New})
-			if err != nil {
-				return err
-			}
-			*list.paths = append(*list.paths, change.Path)
-			head.Bytes = append(head.Bytes, len(raw))
-			entries = append(entries, raw...)
-		}
+	head := intentHead{Volume: volume, Split: len(i.here)}
+	paths, lengths, entries, err := packChanges(slices.Concat(i.here, i.there))
+	if err != nil {
+		return err
 	}
+	head.Paths, head.Bytes = paths, lengths
 	return newRecord("intent", state, folder).Save(head, entries)
 }
 
@@ -48,25 +38,14 @@ func dropIntent(state string, folder FolderConfig) { newRecord("intent", state, 
 func loadIntent(state string, folder FolderConfig, volume string) *intent {
 	var head intentHead
 	rest, has := newRecord("intent", state, folder).Load(&head)
-	if !has || head.Volume != volume || len(head.Bytes) != len(head.Here)+len(head.There) {
+	if !has || head.Volume != volume || head.Split < 0 || head.Split > len(head.Paths) {
 		return nil
 	}
-	found := &intent{}
-	for number, path := range slices.Concat(head.Here, head.There) {
-		length := head.Bytes[number]
-		archive := &core.Archive{}
-		if length < 0 || length > len(rest) || proto.Unmarshal(rest[:length], archive) != nil || archive.EnsureValid(true) != nil {
-			return nil
-		}
-		rest = rest[length:]
-		change := &core.Change{Path: path, New: archive.Content}
-		if number < len(head.Here) {
-			found.here = append(found.here, change)
-		} else {
-			found.there = append(found.there, change)
-		}
+	changes, ok := unpackChanges(head.Paths, head.Bytes, rest)
+	if !ok {
+		return nil
 	}
-	return found
+	return &intent{here: changes[:head.Split], there: changes[head.Split:]}
 }
 
 // applyDone returns the base with those changes of an intent that a side has already.

@@ -78,8 +78,8 @@ func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uin
 	if path == "" || !isFolder(entry) && entry.Kind != core.EntryKind_File {
 		return 0, false
 	}
-	ours, hereHas := seen.here.Modes[path]
-	theirs, thereHas := seen.there.Modes[path]
+	ours, hereHas := seen.here.Modes.Get(path)
+	theirs, thereHas := seen.there.Modes.Get(path)
 	agreed, had := before[path]
 	switch {
 	case !hereHas && !thereHas && isNewThere && !c.local.HasModes():
@@ -105,8 +105,8 @@ func (c *cycle) planModes(before, after *core.Entry, seen views, made *plan, did
 		if !chosen {
 			return
 		}
-		ours, hereHas := seen.here.Modes[path]
-		theirs, thereHas := seen.there.Modes[path]
+		ours, hereHas := seen.here.Modes.Get(path)
+		theirs, thereHas := seen.there.Modes.Get(path)
 		has[path] = true
 		if had, known := known[path]; !known || had != wanted {
 			m.set[path] = wanted
@@ -124,7 +124,7 @@ func (c *cycle) planModes(before, after *core.Entry, seen views, made *plan, did
 		}
 	})
 	for _, loser := range made.copies {
-		if mode, has := seen.there.Modes[loser.winner.Path]; has && loser.entry.Kind == core.EntryKind_File {
+		if mode, has := seen.there.Modes.Get(loser.winner.Path); has && loser.entry.Kind == core.EntryKind_File {
 			m.there[loser.to] = mode
 		}
 	}

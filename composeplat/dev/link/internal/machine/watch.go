@@ -238,7 +238,12 @@ func (d *comparison) compare(name string, before, after *core.Entry) {
 
 func (d *comparison) isSame(name string, before, after *core.Entry) bool {
 	return before != nil && before.Kind == after.Kind && before.Target == after.Target &&
-		bytes.Equal(before.Digest, after.Digest) && d.before.Modes[name] == d.after.Modes[name]
+		bytes.Equal(before.Digest, after.Digest) && modeIn(d.before, name) == modeIn(d.after, name)
+}
+
+func modeIn(view *tree.View, name string) uint32 {
+	mode, _ := view.Modes.Get(name)
+	return mode
 }
 
 func isRealFolder(entry *core.Entry) bool {

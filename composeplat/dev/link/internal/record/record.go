@@ -6,6 +6,8 @@ package record
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
+	"io/fs"
 	"os"
 
 	"composeplat/link/internal/wire"
@@ -40,6 +42,12 @@ func (r Record) Load(head any) (body []byte, found bool) {
 	}
 	body, err = wire.Unpack(content, head)
 	return body, err == nil
+}
+
+// Exists reports whether there is a file, damaged or not.
+func (r Record) Exists() bool {
+	_, err := os.Lstat(string(r))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Drop removes the record, if there is one.

@@ -73,8 +73,8 @@ func TestALyingAgentIsNotBelieved(t *testing.T) {
 func TestOnlyPermissionsAreTakenFromAnAgent(t *testing.T) {
 	view, err := scanned(t, &core.Change{New: folder("a", file())})
 	must(t, err)
-	if view.Modes["a"] != 0o777 {
-		t.Fatalf("%o", view.Modes["a"])
+	if modesOf(view)["a"] != 0o777 {
+		t.Fatalf("%o", modesOf(view)["a"])
 	}
 }
 

@@ -2,6 +2,9 @@ package tree
 
 import (
 	"errors"
+	"iter"
+	"maps"
+	"path"
 	"runtime"
 	"syscall"
 
@@ -44,4 +47,70 @@ func clearExecutable(content *core.Entry) {
 			entry.Executable = false
 		}
 	})
+}
+
+// Modes are the permissions of files and folders, by path. They are kept by folder, so that with a change the next Modes
+// share those of all other folders.
+type Modes struct{ inside map[string]map[string]uint32 }
+
+// Get returns the mode of a path, and whether it has one.
+func (m Modes) Get(name string) (mode uint32, has bool) {
+	mode, has = m.inside[parentPath(name)][path.Base(name)]
+	return mode, has
+}
+
+// All yields each path with its mode.
+func (m Modes) All() iter.Seq2[string, uint32] {
+	return func(yield func(string, uint32) bool) {
+		for folder, modes := range m.inside {
+			for name, mode := range modes {
+				if !yield(Join(folder, name), mode) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (m Modes) paths() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range m.All() {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Equal reports whether both have the same paths with the same modes.
+func (m Modes) Equal(other Modes) bool {
+	return maps.EqualFunc(m.inside, other.inside, maps.Equal[map[string]uint32, map[string]uint32])
+}
+
+// with returns the modes after changes: those that are set are not gone.
+func (m Modes) with(set map[string]uint32, gone []string) Modes {
+	next := Modes{make(map[string]map[string]uint32, len(m.inside)+1)}
+	maps.Copy(next.inside, m.inside)
+	own := map[string]bool{}
+	folder := func(name string) map[string]uint32 {
+		if !own[name] {
+			own[name] = true
+			modes := make(map[string]uint32, len(next.inside[name])+1)
+			maps.Copy(modes, next.inside[name])
+			next.inside[name] = modes
+		}
+		return next.inside[name]
+	}
+	for _, name := range gone {
+		delete(folder(parentPath(name)), path.Base(name))
+	}
+	for name, mode := range set {
+		folder(parentPath(name))[path.Base(name)] = mode
+	}
+	for name := range own {
+		if len(next.inside[name]) == 0 {
+			delete(next.inside, name)
+		}
+	}
+	return next
 }

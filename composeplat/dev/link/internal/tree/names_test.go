@@ -109,7 +109,7 @@ func TestWithoutModesNoneAreReportedOrSet(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(root, "script"), 0o755))
 	side := bare(t, root)
 	view := scan(t, side, true)
-	if len(view.Modes) > 0 || view.Content.Contents["script"].Executable || side.HasModes() {
+	if len(modesOf(view)) > 0 || view.Content.Contents["script"].Executable || side.HasModes() {
 		t.Errorf("%v", view)
 	}
 	refused, err := side.SetModes(map[string]uint32{"script": 0o600})

@@ -21,7 +21,7 @@ const maxNarrow = 200
 var lastView atomic.Uint64
 
 // newView numbers a view, whose numbers no other view has.
-func newView(content *core.Entry, modes map[string]uint32, files, bytes uint64) *View {
+func newView(content *core.Entry, modes Modes, files, bytes uint64) *View {
 	return &View{Content: content, Modes: modes, Files: files, Bytes: bytes, Number: lastView.Add(1)}
 }
 
@@ -150,7 +150,7 @@ func (t *Tree) scanNarrow(ctx context.Context) (*core.Cache, error) {
 		return cache, nil
 	}
 	since := t.view.Number
-	t.view = newView(content, withModes(t.view.Modes, modes, gone), files, bytes)
+	t.view = newView(content, t.view.Modes.with(modes, gone), files, bytes)
 	t.view.Since, t.view.Changed = since, slices.Sorted(maps.Keys(changed))
 	return cache, nil
 }
@@ -162,7 +162,7 @@ func (t *Tree) changedModes(n *narrowed, cache *core.Cache) map[string]bool {
 		return changed
 	}
 	for name, entry := range cache.Entries {
-		if had, known := t.view.Modes[name]; known && had != entry.Mode&0o777 {
+		if had, known := t.view.Modes.Get(name); known && had != entry.Mode&0o777 {
 			changed[name] = true
 		}
 	}
@@ -171,7 +171,7 @@ func (t *Tree) changedModes(n *narrowed, cache *core.Cache) map[string]bool {
 			continue
 		}
 		status, err := t.root.Stat(name)
-		if had, known := t.view.Modes[name]; known && err == nil && status.Mode.IsDir() && had != uint32(status.Mode.Perm()) {
+		if had, known := t.view.Modes.Get(name); known && err == nil && status.Mode.IsDir() && had != uint32(status.Mode.Perm()) {
 			changed[name] = true
 		}
 	}
@@ -189,20 +189,6 @@ func (t *Tree) addMode(modes map[string]uint32, cache *core.Cache, name string, 
 	case cache.Entries[name] != nil:
 		modes[name] = cache.Entries[name].Mode & 0o777
 	}
-}
-
-// withModes returns modes with changes: those that are set are not gone.
-func withModes(before, set map[string]uint32, gone []string) map[string]uint32 {
-	if before == nil && len(set) == 0 {
-		return nil
-	}
-	modes := make(map[string]uint32, len(before)+len(set))
-	maps.Copy(modes, before)
-	for _, name := range gone {
-		delete(modes, name)
-	}
-	maps.Copy(modes, set)
-	return modes
 }
 
 // differences calls visit for each entry that differs itself, and not for what is in it. Entries that both trees share are
@@ -274,7 +260,7 @@ func applyAt(content *core.Entry, name string, wanted *core.Entry) (*core.Entry,
 // compare fills in the modes that differ between two views, and returns the changes of contents.
 func (a *scanAnswer) compare(before, after *View) []*core.Change {
 	if after.Since == 0 || after.Since != before.Number {
-		a.compareModes(before.Modes, after.Modes, maps.Keys(after.Modes), maps.Keys(before.Modes))
+		a.compareModes(before.Modes, after.Modes, after.Modes.paths(), before.Modes.paths())
 		return core.Diff(before.Content, after.Content)
 	}
 	var changes []*core.Change
@@ -288,16 +274,16 @@ func (a *scanAnswer) compare(before, after *View) []*core.Change {
 	return changes
 }
 
-func (a *scanAnswer) compareModes(before, after map[string]uint32, now, old iter.Seq[string]) {
+func (a *scanAnswer) compareModes(before, after Modes, now, old iter.Seq[string]) {
 	for name := range now {
-		mode, has := after[name]
-		if had, known := before[name]; has && (!known || had != mode) {
+		mode, has := after.Get(name)
+		if had, known := before.Get(name); has && (!known || had != mode) {
 			a.Modes[name] = mode
 		}
 	}
 	for name := range old {
-		_, had := before[name]
-		if _, has := after[name]; had && !has {
+		_, had := before.Get(name)
+		if _, has := after.Get(name); had && !has {
 			a.Gone = append(a.Gone, name)
 		}
 	}

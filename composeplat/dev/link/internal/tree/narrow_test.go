@@ -80,7 +80,7 @@ func (g *gardener) check(tree *Tree, before, after *View, ignores []string) {
 	fresh := planted(g.t, g.root, ignores...)
 	defer fresh.Close()
 	want := scan(g.t, fresh, true)
-	if !after.Content.Equal(want.Content, true) || !maps.Equal(after.Modes, want.Modes) || after.Files != want.Files || after.Bytes != want.Bytes {
+	if !after.Content.Equal(want.Content, true) || !after.Modes.Equal(want.Modes) || after.Files != want.Files || after.Bytes != want.Bytes {
 		g.t.Fatalf("%s %v %d %d, and not %s %v %d %d", listed(after), after.Modes, after.Files, after.Bytes, listed(want), want.Modes, want.Files, want.Bytes)
 	}
 	if !maps.EqualFunc(tree.cache.Entries, fresh.cache.Entries, func(a, b *core.CacheEntry) bool { return slices.Equal(a.Digest, b.Digest) }) {
@@ -95,7 +95,7 @@ func (g *gardener) check(tree *Tree, before, after *View, ignores []string) {
 	answer := scanAnswer{Modes: map[string]uint32{}}
 	content, err := Apply(before.Content, answer.compare(before, after))
 	must(g.t, err)
-	if modes := withModes(before.Modes, answer.Modes, answer.Gone); !content.Equal(after.Content, true) || !maps.Equal(modes, after.Modes) {
+	if modes := before.Modes.with(answer.Modes, answer.Gone); !content.Equal(after.Content, true) || !modes.Equal(after.Modes) {
 		g.t.Fatalf("the changes %v do not lead there: %v, %v", after.Changed, modes, after.Modes)
 	}
 }

@@ -184,7 +184,7 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	for path, mode := range head.Modes {
 		head.Modes[path] = mode & 0o777
 	}
-	r.view = newView(content, withModes(r.view.Modes, head.Modes, head.Gone), head.Files, head.Bytes)
+	r.view = newView(content, r.view.Modes.with(head.Modes, head.Gone), head.Files, head.Bytes)
 	if r.view.Changed = head.paths(changes); r.view.Changed != nil {
 		r.view.Since = since
 	}

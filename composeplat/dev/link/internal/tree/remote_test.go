@@ -103,10 +103,10 @@ func TestAScanIsMergedIntoTheViewBefore(t *testing.T) {
 	})
 	before := scan(t, remote, true)
 	after := scan(t, remote, false)
-	if listed(before) != "a File, b File" || before.Files != 2 || before.Bytes != 7 || before.Modes["b"] != 0o600 {
+	if listed(before) != "a File, b File" || before.Files != 2 || before.Bytes != 7 || modesOf(before)["b"] != 0o600 {
 		t.Errorf("%+v", before)
 	}
-	if listed(after) != "a File" || after.Files != 1 || after.Bytes != 3 || len(after.Modes) != 1 || after.Modes["a"] != 0o600 {
+	if listed(after) != "a File" || after.Files != 1 || after.Bytes != 3 || len(modesOf(after)) != 1 || modesOf(after)["a"] != 0o600 {
 		t.Errorf("%+v", after)
 	}
 }

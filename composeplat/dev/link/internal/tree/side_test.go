@@ -102,6 +102,8 @@ func listed(view *View) string {
 	return strings.Join(paths, ", ")
 }
 
+func modesOf(view *View) map[string]uint32 { return maps.Collect(view.Modes.All()) }
+
 // entryAt finds an entry of a view.
 func entryAt(view *View, name string) *core.Entry {
 	entry := view.Content
@@ -151,8 +153,8 @@ func TestAScanFindsFilesFoldersLinksAndTheirModes(t *testing.T) {
 		if !HaveSameContent(entryAt(view, "folder/file"), fileOf("12345")) || entryAt(view, "link").Target != "folder/file" {
 			t.Errorf("%v", view.Content)
 		}
-		if want := map[string]uint32{"folder": 0o700, "folder/file": 0o644, "run": 0o751}; !maps.Equal(view.Modes, want) {
-			t.Errorf("%v, and not %v", view.Modes, want)
+		if want := map[string]uint32{"folder": 0o700, "folder/file": 0o644, "run": 0o751}; !maps.Equal(modesOf(view), want) {
+			t.Errorf("%v, and not %v", modesOf(view), want)
 		}
 		if view.Files != 2 || view.Bytes != 8 {
 			t.Errorf("%d files, %d bytes", view.Files, view.Bytes)
@@ -190,9 +192,9 @@ func TestChangesAreReportedAndFound(t *testing.T) {
 		must(t, os.RemoveAll(filepath.Join(root, "gone")))
 		must(t, os.Chmod(filepath.Join(root, "kept/file"), 0o600))
 		view := scanUntil(t, side, "all three", func(view *View) bool {
-			_, stillHasMode := view.Modes["gone/file"]
+			_, stillHasMode := modesOf(view)["gone/file"]
 			return entryAt(view, "new/deep/file") != nil && entryAt(view, "gone") == nil && !stillHasMode &&
-				view.Modes["kept/file"] == 0o600
+				modesOf(view)["kept/file"] == 0o600
 		})
 		if found := listed(view); found != "kept Directory, kept/file File, new Directory, new/deep Directory, new/deep/file File" {
 			t.Error(found)
@@ -224,7 +226,7 @@ func TestAFolderThatIsNotThereIsNotEmpty(t *testing.T) {
 		side := open()
 		scan(t, side, true)
 		must(t, os.Rename(root, root+".elsewhere"))
-		if view := scan(t, side, true); view.Content != nil || len(view.Modes) != 0 {
+		if view := scan(t, side, true); view.Content != nil || len(modesOf(view)) != 0 {
 			t.Fatalf("%v", view.Content)
 		}
 		// Nothing can be done in it meanwhile.
@@ -279,13 +281,13 @@ func TestContentsAreTransferred(t *testing.T) {
 			t.Error(found)
 		}
 		// Files are made with the fewest permissions: SetModes gives them theirs.
-		if modes := scan(t, to, true).Modes; modes["folder/large"] != 0o600 || modes["folder"] != 0o700 {
+		if modes := modesOf(scan(t, to, true)); modes["folder/large"] != 0o600 || modes["folder"] != 0o700 {
 			t.Errorf("%v", modes)
 		}
 		refused, err := to.SetModes(map[string]uint32{"folder/large": 0o640, "folder": 0o750, "small": 0o4777, "absent": 0o600})
 		must(t, err)
 		want := map[string]uint32{"folder/large": 0o640, "folder": 0o750, "small": 0o777, "empty": 0o600}
-		if modes := scan(t, to, false).Modes; len(refused) > 0 || !maps.Equal(modes, want) {
+		if modes := modesOf(scan(t, to, false)); len(refused) > 0 || !maps.Equal(modes, want) {
 			t.Errorf("%v, refused %v", modes, refused)
 		}
 	})
@@ -317,9 +319,9 @@ func TestSmallContentsAndModesGoWithTheChange(t *testing.T) {
 		if contentOf(t, root, "folder/new") != "new" || contentOf(t, root, "changed") != "after" || contentOf(t, root, "later") != "kept" {
 			t.Error("other contents")
 		}
-		kept := scan(t, to, true).Modes["later"]
+		kept := modesOf(scan(t, to, true))["later"]
 		want := map[string]uint32{"folder": 0o755, "folder/new": 0o640, "changed": 0o711, "later": kept}
-		if modes := scan(t, to, false).Modes; kept == 0o777 || !maps.Equal(modes, want) {
+		if modes := modesOf(scan(t, to, false)); kept == 0o777 || !maps.Equal(modes, want) {
 			t.Errorf("%v", modes)
 		}
 	})
@@ -344,8 +346,8 @@ func TestAdditionsThatNoChangeAsksForHaveNoEffect(t *testing.T) {
 			t.Fatalf("%+v", outcome)
 		}
 		after := scan(t, to, true)
-		if found := listed(after); found != "kept File, link Problematic, made File" || after.Modes["kept"] != before.Modes["kept"] {
-			t.Error(found, after.Modes)
+		if found := listed(after); found != "kept File, link Problematic, made File" || modesOf(after)["kept"] != modesOf(before)["kept"] {
+			t.Error(found, modesOf(after))
 		}
 		if found, err := filepath.Glob(filepath.Join(filepath.Dir(root), "up")); err != nil || len(found) > 0 {
 			t.Error(found, err)

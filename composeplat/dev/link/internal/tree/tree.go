@@ -38,7 +38,7 @@ const TemporaryPrefix = filesystem.TemporaryNamePrefix
 // A View is the result of a scan. It must not be modified.
 type View struct {
 	Content *core.Entry
-	Modes   map[string]uint32
+	Modes   Modes
 	Files   uint64
 	Bytes   uint64
 	// Number is the view's own. If Since is not 0, Changed are the paths that differ from the view of that number, in their
@@ -223,7 +223,7 @@ func (t *Tree) scanWide(ctx context.Context) (*core.Cache, error) {
 	// Callers take the same pointer as before to mean that nothing has changed.
 	modes := t.modes()
 	content := checkLinks("", snapshot.Content, nil, nil)
-	if t.view == nil || !content.Equal(t.view.Content, true) || !maps.Equal(modes, t.view.Modes) {
+	if t.view == nil || !content.Equal(t.view.Content, true) || !modes.Equal(t.view.Modes) {
 		t.view = newView(content, modes, snapshot.Files, snapshot.TotalFileSize)
 	}
 	return cache, nil
@@ -286,9 +286,9 @@ func parentPath(name string) string {
 	return ""
 }
 
-func (t *Tree) modes() map[string]uint32 {
+func (t *Tree) modes() Modes {
 	if t.withoutModes {
-		return nil
+		return Modes{}
 	}
 	modes := make(map[string]uint32, len(t.cache.Entries)+len(t.cache.Entries)/8)
 	for name, entry := range t.cache.Entries {
@@ -301,7 +301,7 @@ func (t *Tree) modes() map[string]uint32 {
 			}
 		}
 	})
-	return modes
+	return Modes{}.with(modes, nil)
 }
 
 // Walk visits an entry and everything in it, folders before their contents.
