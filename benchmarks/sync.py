@@ -61,6 +61,14 @@ services:
     volumes: ['./src:/app']
     develop: {watch: [{path: ./watched, action: sync, target: /watched}]}
 """
+#: For the first syncs, each on a volume of its own: file systems are slow for minutes where many files were deleted.
+FRESH = """\
+  fresh-{}:
+    image: busybox:1.37
+    command: sleep 100000
+    stop_grace_period: 0
+    volumes: ['./src:/app']
+"""
 #: Prints the content of a file each time that it changes.
 READER = 'last=; while :; do read -r now < {}/saved; [ "$now" = "$last" ] || echo "$now"; last=$now; usleep 2000; done'
 
@@ -103,9 +111,13 @@ class Ground:
         done = subprocess.run([*self.kubectl, "exec", pod, "--", *words], capture_output=True, text=True, check=True)
         return done.stdout
 
-    def running(self) -> str:
+    def running(self, service: str) -> str:
         """The service's own pod, once it runs."""
-        fit = [one for one in self.pods() if one["status"].get("phase") == "Running"]
+        fit = [
+            one
+            for one in self.pods()
+            if one["status"].get("phase") == "Running" and f"{service}-" in one["metadata"]["name"]
+        ]
         return str(fit[0]["metadata"]["name"]) if len(fit) == 1 else ""
 
     def pods(self) -> list[dict[str, Any]]:
@@ -120,6 +132,7 @@ class Up:
     ground: Ground
     words: Sequence[str]
     args: Sequence[str] = ()
+    service: str = "app"
     process: subprocess.Popen[str] = field(init=False)
     began: float = field(init=False)
     events: list[tuple[float, Mapping[str, Any]]] = field(default_factory=list)
@@ -128,7 +141,7 @@ class Up:
     def __post_init__(self) -> None:
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            self.args or self.ground.platform("up", "--progress", "json", "app", "--", *self.words),
+            self.args or self.ground.platform("up", "--progress", "json", self.service, "--", *self.words),
             cwd=self.ground.folder, env=self.ground.variables, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, stdin=subprocess.PIPE,
         )  # fmt: skip
@@ -227,34 +240,33 @@ def make_tree(folder: Path) -> None:
         path.write_bytes(os.urandom(SIZE))
 
 
-def first_sync(ground: Ground) -> float:
+def first_sync(ground: Ground, number: int) -> float:
     """From the connection to everything being there, on a volume that has nothing yet."""
-    up = Up(ground, ("sleep", "100000"))
+    service = f"fresh-{number}"
+    up = Up(ground, ("sleep", "100000"), service=service)
     seconds = up.at("synced", first=True) - up.at("connected")
     count = int(ground.in_container("sh", "-c", "find /app -type f | wc -l"))
     up.end()
-    ground.run("down", "app", "--volumes")
+    ground.run("down", service)
     if count < FILES:
         raise Failed(f"only {count} files are in the container")
     return seconds
 
 
-def tar_over_exec(ground: Ground) -> float:
-    pod = until(ground.running, 60)
+def tar_over_exec(ground: Ground, number: int) -> float:
+    pod = until(partial(ground.running, "app"), 60)
     began = time.monotonic()
     with subprocess.Popen(
         [str(shutil.which("tar")), "-C", str(ground.source), "-cf", "-", "."], stdout=subprocess.PIPE
     ) as tar:
-        subprocess.run(
-            [*ground.kubectl, "exec", "-i", pod, "--", "sh", "-c", "mkdir -p /copy && tar -C /copy -xf -"],
-            stdin=tar.stdout, check=True,
-        )  # fmt: skip
+        unpack = f"mkdir -p /copy-{number} && tar -C /copy-{number} -xf -"
+        subprocess.run([*ground.kubectl, "exec", "-i", pod, "--", "sh", "-c", unpack], stdin=tar.stdout, check=True)
     seconds = time.monotonic() - began
-    ground_count = subprocess.run(
-        [*ground.kubectl, "exec", pod, "--", "sh", "-c", "find /copy -type f | wc -l; rm -rf /copy"],
+    count = subprocess.run(
+        [*ground.kubectl, "exec", pod, "--", "sh", "-c", f"find /copy-{number} -type f | wc -l"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    if int(ground_count.stdout) < FILES:
+    if int(count.stdout) < FILES:
         raise Failed("tar has not brought all files")
     return seconds
 
@@ -311,7 +323,7 @@ def watched_saves(ground: Ground) -> list[float]:
     watch.at("watching")
     (folder / "saved").write_text("began\n")
     watch.at("copied")
-    pod = until(ground.running, 60)
+    pod = until(partial(ground.running, "app"), 60)
     reader = Up(ground, (), [*ground.kubectl, "exec", pod, "--", "sh", "-c", READER.format("/watched")])
     until(lambda: reader.lines, 60)
     times = [save(folder, number, reader) for number in range(SAVES)]
@@ -321,7 +333,7 @@ def watched_saves(ground: Ground) -> list[float]:
 
 
 def switch(ground: Ground) -> float:
-    """A thousand files change at once, as another branch is checked out."""
+    """Thousands of files change at once, as another branch is checked out."""
     up = Up(ground, ("sleep", "100000"))
     up.at("synced", first=False) if not up.events else None
     until(lambda: [e for _, e in up.events if e["event"] in ("synced", "connected")], 120)
@@ -377,8 +389,8 @@ def measure(ground: Ground, rounds: int) -> dict[str, Any]:
     print(f"  saves with watch: median {statistics.median(watched):.3f} s", file=sys.stderr)
     firsts, tars = [], []
     for number in range(rounds):
-        tars.append(tar_over_exec(ground))
-        firsts.append(first_sync(ground))
+        tars.append(tar_over_exec(ground, number))
+        firsts.append(first_sync(ground, number))
         print(f"  round {number + 1}: first sync {firsts[-1]:.2f} s, tar over exec {tars[-1]:.2f} s", file=sys.stderr)
     saved = sorted(saves(ground))
     print(f"  saves: median {statistics.median(saved):.3f} s", file=sys.stderr)
@@ -454,7 +466,7 @@ def main(words: Sequence[str] | None = None) -> int:
         kubectl = [str(toolchain.need(KUBE).path), "kubectl", f"--kubeconfig={config}", "-n", NAMESPACE]
         folder = work / "project"
         folder.mkdir()
-        (folder / "compose.yaml").write_text(COMPOSE)
+        (folder / "compose.yaml").write_text(COMPOSE + "".join(map(FRESH.format, range(options.rounds))))
         (folder / "src").mkdir()
         (folder / "src" / "saved").write_text("start\n")
         with Api(cluster.access) as api:
