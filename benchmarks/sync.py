@@ -39,6 +39,7 @@ DELAY = 0.05
 PORTS = {"api": 25843, "registry": 25900, "https": 25844, "http": 25880}
 NAMESPACE = "bench"
 FILES, SIZE = 10_000, 4096
+LARGE, SMALL_SIZE = 100_000, 64
 SWITCHED = 3000
 SAVES = 50
 IDLE = 20.0
@@ -47,6 +48,8 @@ SAVED_MEDIAN, SAVED_P95 = 0.04, 0.06
 DELAYED_MEDIAN = 0.15
 SWITCH_WITHIN = 1.5
 OVER_TAR = 0.5
+LARGE_PROCESSOR = 0.02
+"""In seconds."""
 IDLE_SHARE = 0.01
 """Of one core, here."""
 
@@ -60,6 +63,13 @@ services:
     stop_grace_period: 0
     volumes: ['./src:/app']
     develop: {watch: [{path: ./watched, action: sync, target: /watched}]}
+"""
+LARGE_SERVICE = """\
+  large:
+    image: busybox:1.37
+    command: sleep 100000
+    stop_grace_period: 0
+    volumes: ['./large:/app']
 """
 #: For the first syncs, each on a volume of its own: file systems are slow for minutes where many files were deleted.
 FRESH = """\
@@ -233,11 +243,11 @@ def until(done: Callable[[], Any], seconds: float) -> Any:
     raise Failed("it did not come to be in time")
 
 
-def make_tree(folder: Path) -> None:
-    for number in range(FILES):
+def make_tree(folder: Path, files: int, size: int) -> None:
+    for number in range(files):
         path = folder / f"d{number // 100:03}" / f"f{number:05}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(os.urandom(SIZE))
+        path.write_bytes(os.urandom(size))
 
 
 def first_sync(ground: Ground, number: int) -> float:
@@ -370,6 +380,23 @@ def idle(ground: Ground) -> tuple[float, float]:
     return shares[0], shares[1]
 
 
+def processor_of_saves(ground: Ground) -> tuple[float, float]:
+    """What a save costs among very many files, in seconds: here, and in the container."""
+    folder = ground.folder / "large"
+    make_tree(folder, LARGE, SMALL_SIZE)
+    (folder / "saved").write_text("start\n")
+    up = Up(ground, ("sh", "-c", READER.format("/app")), service="large")
+    until(lambda: up.lines, 300)
+    time.sleep(5)
+    save(folder, 0, up)
+    before = {name: ticks(name) for name in ("platform-link", "platform-agent")}
+    for number in range(1, SAVES + 1):
+        save(folder, number, up)
+    used = [(ticks(name) - before[name]) / os.sysconf("SC_CLK_TCK") / SAVES for name in before]
+    up.end()
+    return used[0], used[1]
+
+
 def ticks(name: str) -> int:
     """What all processes of a name have used of the processors."""
     total = 0
@@ -397,12 +424,15 @@ def measure(ground: Ground, rounds: int) -> dict[str, Any]:
     delayed = delayed_saves(ground)
     print(f"  saves with {DELAY} s of delay: median {statistics.median(delayed):.3f} s", file=sys.stderr)
     switched = switch(ground)
+    print(f"  {SWITCHED} files at once: {switched:.2f} s", file=sys.stderr)
     here, there = idle(ground)
+    large_here, large_there = processor_of_saves(ground)
     return {
         "first_sync": statistics.median(firsts), "tar_over_exec": statistics.median(tars),
         "saved_median": statistics.median(saved), "saved_p95": saved[int(len(saved) * 0.95)],
         "delayed_median": statistics.median(delayed), "delayed_p95": sorted(delayed)[int(len(delayed) * 0.95)],
         "watched_median": statistics.median(watched), "switch": switched, "idle_here": here, "idle_in_container": there,
+        "large_here": large_here, "large_in_container": large_there,
     }  # fmt: skip
 
 
@@ -415,6 +445,7 @@ def missed(figures: Mapping[str, float]) -> list[str]:
         "a save with watch, median": (figures["watched_median"], WATCHED_MEDIAN),
         f"{SWITCHED} files at once": (figures["switch"], SWITCH_WITHIN),
         "first sync, times tar over exec": (figures["first_sync"] / figures["tar_over_exec"], OVER_TAR),
+        f"processor for a save among {LARGE} files": (figures["large_here"], LARGE_PROCESSOR),
         "idle, share of a core here": (figures["idle_here"], IDLE_SHARE),
     }
     return [f"{name}: {value:.3f}, at most {most}" for name, (value, most) in limits.items() if value > most]
@@ -438,6 +469,12 @@ def show(figures: Mapping[str, float]) -> str:
             f"{OVER_TAR} times",
         ),
         ("tar over exec, the same files", f"{figures['tar_over_exec']:.2f} s", ""),
+        (
+            f"processor for a save among {LARGE} files, here",
+            f"{figures['large_here'] * 1000:.1f} ms",
+            f"{LARGE_PROCESSOR * 1000:.0f} ms",
+        ),
+        ("the same in the container", f"{figures['large_in_container'] * 1000:.1f} ms", ""),
         ("nothing happens, share of a core here", f"{figures['idle_here'] * 100:.2f} %", "1 %"),
         ("the same in the container", f"{figures['idle_in_container'] * 100:.2f} %", ""),
     ]
@@ -466,13 +503,16 @@ def main(words: Sequence[str] | None = None) -> int:
         kubectl = [str(toolchain.need(KUBE).path), "kubectl", f"--kubeconfig={config}", "-n", NAMESPACE]
         folder = work / "project"
         folder.mkdir()
-        (folder / "compose.yaml").write_text(COMPOSE + "".join(map(FRESH.format, range(options.rounds))))
+        (folder / "large").mkdir()
+        (folder / "compose.yaml").write_text(
+            COMPOSE + LARGE_SERVICE + "".join(map(FRESH.format, range(options.rounds)))
+        )
         (folder / "src").mkdir()
         (folder / "src" / "saved").write_text("start\n")
         with Api(cluster.access) as api:
             ground = Ground(folder, variables, kubectl, api)
             ground.run("deploy")
-            make_tree(ground.source)
+            make_tree(ground.source, FILES, SIZE)
             figures = measure(ground, options.rounds)
     finally:
         cluster.delete()

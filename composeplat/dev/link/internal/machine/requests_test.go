@@ -45,33 +45,41 @@ func (c *counted) SetModes(modes map[string]uint32) (map[string]string, error) {
 	return c.Side.SetModes(modes)
 }
 
-// With a scan and a change, a saved file is there after one and a half ways to the container and back.
-func TestRequestsOfASave(t *testing.T) {
-	root := t.TempDir()
+// newCycle syncs two folders of a root, here and there, over a stream in memory.
+func newCycle(t *testing.T, root string) (*cycle, *counted) {
+	t.Helper()
 	for _, name := range []string{"here", "there", "state"} {
 		must(t, os.Mkdir(filepath.Join(root, name), 0o755))
 	}
-	here := func(name string) string { return filepath.Join(root, "here", name) }
-	there := func(name string) string { return filepath.Join(root, "there", name) }
 	at := func(name string) beneath.Place {
 		place, err := beneath.Find(filepath.Join(root, name), root)
 		must(t, err)
 		return place
 	}
-	config := FolderConfig{Local: here(""), Remote: there("")}
+	config := FolderConfig{Local: filepath.Join(root, "here"), Remote: filepath.Join(root, "there")}
 	synced, err := newFolder(0, config, filepath.Join(root, "state"), NewEvents(io.Discard))
 	must(t, err)
-	defer synced.close()
+	t.Cleanup(synced.close)
 	far, err := tree.NewTree(at("there"), nil, at("staging"), nil)
 	must(t, err)
-	defer far.Close()
 	near, end := net.Pipe()
 	go func() { _ = tree.Serve(far, end) }()
 	remote, err := tree.NewRemote(near, nil)
 	must(t, err)
-	defer remote.Close()
+	t.Cleanup(func() {
+		remote.Close()
+		far.Close()
+	})
 	side := &counted{Side: remote}
-	c := &cycle{folder: synced, remote: side, welcome: wire.Welcome{Fresh: true}, isFirstCycle: true}
+	return &cycle{folder: synced, remote: side, welcome: wire.Welcome{Fresh: true}, isFirstCycle: true}, side
+}
+
+// With a scan and a change, a saved file is there after one and a half ways to the container and back.
+func TestRequestsOfASave(t *testing.T) {
+	root := t.TempDir()
+	here := func(name string) string { return filepath.Join(root, "here", name) }
+	there := func(name string) string { return filepath.Join(root, "there", name) }
+	c, side := newCycle(t, root)
 	requests := func() string {
 		side.requests = nil
 		_, err := c.run(t.Context(), true)

@@ -1,15 +1,19 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
+	"composeplat/link/internal/wire"
 )
 
 // A gardener changes a folder at random, and notes which paths it has touched.
@@ -169,5 +173,110 @@ func TestChangesNeedAFolder(t *testing.T) {
 	want.Contents["d"] = file()
 	if !changed.Equal(want, true) || !content.Equal(folder("a", folder("b", file())), true) {
 		t.Error(changed, content)
+	}
+}
+
+// The other end of a stream has the view of the tree after each scan, however it was made.
+func TestARemoteHasTheViewOfTheTree(t *testing.T) {
+	for seed := range uint64(4) {
+		g := &gardener{t: t, root: realPath(t, t.TempDir()), random: rand.New(rand.NewPCG(seed, 2))}
+		near, far := net.Pipe()
+		tree := planted(t, g.root, "**/*.skipped")
+		go func() { _ = Serve(tree, far) }()
+		remote, err := NewRemote(near, []string{"**/*.skipped"})
+		must(t, err)
+		before := scan(t, remote, true)
+		for number := range 60 {
+			g.touched = nil
+			for range g.random.IntN(4) {
+				g.change()
+			}
+			tree.lock.Lock()
+			for _, name := range g.touched {
+				tree.recheck[name] = true
+			}
+			tree.lock.Unlock()
+			after := scan(t, remote, number%7 == 6)
+			if !after.Content.Equal(tree.view.Content, true) || !after.Modes.Equal(tree.view.Modes) || after.Files != tree.view.Files {
+				t.Fatalf("%s %v, and not %s %v", listed(after), modesOf(after), listed(tree.view), modesOf(tree.view))
+			}
+			if after != before && after.Since != before.Number {
+				t.Fatalf("%d since %d, after %d", after.Number, after.Since, before.Number)
+			}
+			before = after
+		}
+		remote.Close()
+	}
+}
+
+// A view says what differs from the one before, on both sides alike.
+func TestAViewHasWhatHasChanged(t *testing.T) {
+	onBothSides(t, func(t *testing.T, root string, open func(...string) Side) {
+		put(t, root, "folder/file", "before")
+		put(t, root, "other/file", "before")
+		side := open()
+		before := scan(t, side, true)
+		put(t, root, "folder/file", "after")
+		after := scanUntil(t, side, "the change", func(view *View) bool { return view != before })
+		if after.Since != before.Number || !slices.Equal(after.Changed, []string{"folder/file"}) {
+			t.Errorf("%v since %d", after.Changed, after.Since)
+		}
+		before = after
+		must(t, os.Chmod(filepath.Join(root, "folder/file"), 0o600))
+		after = scanUntil(t, side, "the mode", func(view *View) bool { return view != before })
+		if after.Since != before.Number || !slices.Equal(after.Changed, []string{"folder/file"}) {
+			t.Errorf("%v since %d", after.Changed, after.Since)
+		}
+		if again := scan(t, side, true); again != after {
+			t.Errorf("%v since %d", again.Changed, again.Since)
+		}
+	})
+}
+
+// Where much has changed, everything may have: the paths are not listed.
+func TestManyChangesAreNotListed(t *testing.T) {
+	modes := map[string]uint32{}
+	for number := range maxNarrow + 1 {
+		modes[fmt.Sprint(number)] = 0o600
+	}
+	remote := answering(t, frames(frameScan, body[*core.Change](t, scanAnswer{Modes: modes})))
+	if view := scan(t, remote, true); view.Since != 0 || view.Changed != nil {
+		t.Error(view.Since, len(view.Changed))
+	}
+}
+
+// Deltas are not trusted either: each of them must fit the view, and nothing of a refused one stays.
+func TestDeltasThatDoNotFitAreRefused(t *testing.T) {
+	for name, change := range map[string]*core.Change{
+		"in a folder that is not there": {Path: "b/c", New: file()},
+		"in a file":                     {Path: "a/c", New: file()},
+		"deleted in a file":             {Path: "a/c"},
+		"above":                         {Path: "../a", New: file()},
+		"from the root":                 {Path: "/a", New: file()},
+		"with an empty name":            {Path: "d//e", New: file()},
+		"with a name that climbs":       {Path: "d/..", New: file()},
+		"with contents that climb":      {Path: "d", New: folder("..", file())},
+		"with a file that has contents": {Path: "d", New: &core.Entry{Kind: core.EntryKind_File, Contents: folder("a", file()).Contents}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			remote := answering(t, func(frames *wire.Frames) error {
+				content := folder("a", file())
+				content.Contents["d"] = folder("e", file())
+				if err := frames.Send(frameScan, body(t, scanAnswer{}, &core.Change{New: content})); err != nil {
+					return err
+				}
+				if _, _, err := frames.Read(); err != nil {
+					return err
+				}
+				return frames.Send(frameScan, body(t, scanAnswer{}, change))
+			})
+			before := scan(t, remote, true)
+			if view, err := remote.Scan(t.Context(), false); !errors.Is(err, ErrLost) {
+				t.Errorf("believed: %v", view)
+			}
+			if remote.view != before || listed(before) != "a File, d Directory, d/e File" {
+				t.Error(listed(remote.view))
+			}
+		})
 	}
 }

@@ -1,0 +1,90 @@
+package tree
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestModesAreFoundByPath(t *testing.T) {
+	modes := Modes{}.with(map[string]uint32{"a": 0o600, "a/b": 0o640, "a/b/c": 0o644}, nil)
+	for name, want := range map[string]uint32{"a": 0o600, "a/b": 0o640, "a/b/c": 0o644} {
+		if mode, has := modes.Get(name); !has || mode != want {
+			t.Errorf("%s: %o", name, mode)
+		}
+	}
+	for _, name := range []string{"", "b", "a/c", "a/b/c/d", "../a", "/a"} {
+		if mode, has := modes.Get(name); has {
+			t.Errorf("%q: %o", name, mode)
+		}
+	}
+	if mode, has := (Modes{}).Get("a"); has || mode != 0 {
+		t.Error(mode)
+	}
+}
+
+func TestWhatIsSetIsNotGone(t *testing.T) {
+	before := Modes{}.with(map[string]uint32{"a": 0o600, "b": 0o600}, nil)
+	after := before.with(map[string]uint32{"a": 0o644}, []string{"a", "b", "never"})
+	if found := maps.Collect(after.All()); !maps.Equal(found, map[string]uint32{"a": 0o644}) {
+		t.Error(found)
+	}
+}
+
+// Views are kept while others are made of them: what was returned once never changes.
+func TestModesBeforeAreNotChanged(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	known, flat := Modes{}, map[string]uint32{}
+	for range 500 {
+		before, flatBefore := known, maps.Clone(flat)
+		set, gone := map[string]uint32{}, []string{}
+		for range random.IntN(4) {
+			name := fmt.Sprintf("d%d/f%d", random.IntN(3), random.IntN(5))
+			if random.IntN(3) == 0 {
+				gone = append(gone, name)
+				delete(flat, name)
+			}
+		}
+		for range random.IntN(4) {
+			name := fmt.Sprintf("d%d/f%d", random.IntN(3), random.IntN(5))
+			set[name], flat[name] = uint32(random.IntN(512)), 0
+			flat[name] = set[name]
+		}
+		known = before.with(set, gone)
+		if found := maps.Collect(known.All()); !maps.Equal(found, flat) {
+			t.Fatalf("%v, and not %v", found, flat)
+		}
+		if found := maps.Collect(before.All()); !maps.Equal(found, flatBefore) {
+			t.Fatalf("changed: %v, and not %v", found, flatBefore)
+		}
+		if known.Equal(before) != maps.Equal(flat, flatBefore) {
+			t.Fatalf("%v and %v", flat, flatBefore)
+		}
+	}
+}
+
+// Folders without modes are not kept, else two Modes with the same paths would differ.
+func TestEmptyFoldersOfModesAreDropped(t *testing.T) {
+	modes := Modes{}.with(map[string]uint32{"a/b": 0o600}, nil).with(nil, []string{"a/b"})
+	if !modes.Equal(Modes{}) || len(slices.Collect(modes.paths())) != 0 {
+		t.Error(modes)
+	}
+}
+
+func TestWalkingModesCanStop(t *testing.T) {
+	modes := Modes{}.with(map[string]uint32{"a/b": 1, "a/c": 2, "d": 3}, nil)
+	seen := 0
+	for range modes.All() {
+		seen++
+		break
+	}
+	for range modes.paths() {
+		seen++
+		break
+	}
+	if seen != 2 {
+		t.Error(seen)
+	}
+}
