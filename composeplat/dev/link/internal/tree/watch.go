@@ -28,7 +28,9 @@ type Watch struct {
 	changed chan struct{}
 	wakeup  chan struct{}
 	ended   chan struct{}
-	once    sync.Once
+	// silent is closed when nothing more is signaled.
+	silent chan struct{}
+	once   sync.Once
 
 	lock    sync.Mutex
 	touched map[string]bool
@@ -42,7 +44,7 @@ type Watch struct {
 func NewWatch(place beneath.Place, ignorer ignore.Ignorer) *Watch {
 	w := &Watch{
 		place: place, ignorer: ignorer,
-		changed: make(chan struct{}, 1), wakeup: make(chan struct{}, 1), ended: make(chan struct{}),
+		changed: make(chan struct{}, 1), wakeup: make(chan struct{}, 1), ended: make(chan struct{}), silent: make(chan struct{}),
 		touched: map[string]bool{}, all: true,
 	}
 	w.begin()
@@ -71,6 +73,7 @@ func (w *Watch) TakeTouched() (touched map[string]bool, all bool) {
 func (w *Watch) Close() error {
 	w.once.Do(func() {
 		close(w.ended)
+		<-w.silent
 		w.end()
 	})
 	return nil
@@ -127,6 +130,7 @@ func (w *Watch) wake() {
 }
 
 func (w *Watch) gather() {
+	defer close(w.silent)
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
@@ -143,28 +147,31 @@ func (w *Watch) gather() {
 				w.lock.Unlock()
 			}
 		case <-w.wakeup:
-			w.waitUntilQuiet()
+			if !w.waitUntilQuiet() {
+				return
+			}
 			w.signal()
 		}
 	}
 }
 
-func (w *Watch) waitUntilQuiet() {
+// waitUntilQuiet returns false if the watch has ended.
+func (w *Watch) waitUntilQuiet() bool {
 	last := time.NewTimer(maxGatherTime)
 	defer last.Stop()
 	for {
 		rest := time.NewTimer(w.quietPeriod())
 		select {
 		case <-rest.C:
-			return
+			return true
 		case <-w.wakeup:
 			rest.Stop()
 		case <-last.C:
 			rest.Stop()
-			return
+			return true
 		case <-w.ended:
 			rest.Stop()
-			return
+			return false
 		}
 	}
 }

@@ -43,7 +43,9 @@ func TestAWatchThatCanNotBeginSaysWhy(t *testing.T) {
 	var limit unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}))
-	watch := &Watch{changed: make(chan struct{}, 1), wakeup: make(chan struct{}, 1), ended: make(chan struct{})}
+	watch := &Watch{
+		changed: make(chan struct{}, 1), wakeup: make(chan struct{}, 1), ended: make(chan struct{}), silent: make(chan struct{}),
+	}
 	watch.begin()
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	if !strings.Contains(watch.Error(), "raise fs.inotify.max_user_instances") {
