@@ -380,7 +380,7 @@ def idle(ground: Ground) -> tuple[float, float]:
 
 
 def processor_of_saves(ground: Ground) -> tuple[float, float]:
-    """What a save costs among very many files, in seconds: here, and in the container."""
+    """The processor time of a save among very many files, in seconds: here, and in the container."""
     folder = ground.folder / "large"
     make_tree(folder, LARGE, SMALL_SIZE)
     (folder / "saved").write_text("start\n")

@@ -32,7 +32,7 @@ type journalHead struct {
 	Gone  []string          `json:"gone"`
 }
 
-// with returns a journal that goes on with the changes of one more cycle.
+// with returns the journal with the changes of one more cycle.
 func (j journal) with(changes []*core.Change, modes modePlan) journal {
 	next := journal{slices.Concat(j.changes, changes), map[string]uint32{}, map[string]bool{}}
 	maps.Copy(next.modes, j.modes)
@@ -126,7 +126,7 @@ func (b *base) saveAfter(before *base, changes []*core.Change, modes modePlan, s
 	return nil
 }
 
-// packChanges returns the paths of changes, and what is there afterwards.
+// packChanges returns the paths of changes and their new entries.
 func packChanges(changes []*core.Change) (paths []string, lengths []int, entries []byte, err error) {
 	for _, change := range changes {
 		raw, err := proto.Marshal(&core.Archive{Content: change.New})
@@ -138,7 +138,7 @@ func packChanges(changes []*core.Change) (paths []string, lengths []int, entries
 	return paths, lengths, entries, nil
 }
 
-// unpackChanges reads what packChanges has written.
+// unpackChanges reads the output of packChanges.
 func unpackChanges(paths []string, lengths []int, entries []byte) (changes []*core.Change, ok bool) {
 	if len(paths) != len(lengths) {
 		return nil, false

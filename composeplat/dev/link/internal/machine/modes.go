@@ -92,7 +92,7 @@ func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uin
 	return ours, true
 }
 
-// planModes chooses the modes of what a cycle has compared, which was before and is after it, and finds those to set on each
+// planModes chooses the modes of the entries that a cycle has compared, before and after it, and finds those to set on each
 // side.
 func (c *cycle) planModes(before, after *core.Entry, seen views, made *plan, did outcomes) modePlan {
 	newHere := changedPaths(made.here, did.here.Results)

@@ -21,10 +21,10 @@ type calm struct {
 	changed     []string
 }
 
-// trees are what a cycle compares, or the part of it in a scope.
+// trees are compared by a cycle, or the parts of them in a scope.
 type trees struct{ base, here, there *core.Entry }
 
-// scopeOf returns the scope of a cycle: everything, unless what has changed since the last cycle is known.
+// scopeOf returns the scope of a cycle: everything, unless the changes since the last cycle are known.
 func (c *cycle) scopeOf(seen views) *scope {
 	everything := &scope{whole: true}
 	if c.base == nil || c.intent != nil || c.hasExceptions || c.calm == nil {
@@ -66,7 +66,7 @@ func (s *scope) add(paths []string) {
 	}
 }
 
-// cut returns the part of the trees in the scope: folders that all of them have lead to what may differ.
+// cut returns the part of the trees in the scope: folders that all of them have lead to the entries that may differ.
 func (s *scope) cut(from trees) trees {
 	if s.whole || !isFolder(from.base) || !isFolder(from.here) || !isFolder(from.there) {
 		return from

@@ -65,7 +65,7 @@ func pathsOf(content *core.Entry) (paths []string) {
 	return paths
 }
 
-// What is a folder on one side and a file on the other is compared with all that is in it.
+// A folder that is a file on the other side is compared with all its contents.
 func TestAScopeHasAllOfWhatDiffersInKind(t *testing.T) {
 	folder := folderOf(map[string]string{"a": "1", "b": "2"})
 	file := fileOf("3")

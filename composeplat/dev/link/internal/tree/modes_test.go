@@ -33,7 +33,7 @@ func TestWhatIsSetIsNotGone(t *testing.T) {
 	}
 }
 
-// Views are kept while others are made of them: what was returned once never changes.
+// Views are kept while others are made of them: Modes that were returned once never change.
 func TestModesBeforeAreNotChanged(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	known, flat := Modes{}, map[string]uint32{}

@@ -43,7 +43,7 @@ type narrowed struct {
 	folders map[string]*core.Entry
 }
 
-// narrow returns what the engine needs to read the folders of the recheck paths again.
+// narrow returns the input with which the engine reads the folders of the recheck paths.
 func (t *Tree) narrow() *narrowed {
 	dirty := map[string]bool{"": true}
 	for name := range t.recheck {
@@ -79,7 +79,7 @@ func (n *narrowed) add(t *Tree, dirty map[string]bool, name string, folder *core
 	return result
 }
 
-// remember copies what is known of a path.
+// remember copies the known digest of a path, and whether it is ignored.
 func (n *narrowed) remember(t *Tree, name string, entry *core.Entry) {
 	if known := t.cache.Entries[name]; known != nil {
 		n.cache.Entries[name] = known
@@ -191,7 +191,7 @@ func (t *Tree) addMode(modes map[string]uint32, cache *core.Cache, name string, 
 	}
 }
 
-// differences calls visit for each entry that differs itself, and not for what is in it. Entries that both trees share are
+// differences calls visit for each entry that differs itself, and not for its contents. Entries that both trees share are
 // not walked.
 func differences(name string, before, after *core.Entry, visit func(name string, before, after *core.Entry)) {
 	if before == after {

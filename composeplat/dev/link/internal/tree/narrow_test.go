@@ -43,7 +43,7 @@ func (g *gardener) change() {
 	name := g.path()
 	at := filepath.Join(g.root, name)
 	other := filepath.Join(g.root, g.path())
-	// What is in the way makes some of them fail.
+	// Some of them fail, as something else is in the way.
 	switch g.random.IntN(9) {
 	case 0, 1, 2:
 		_ = os.MkdirAll(filepath.Dir(at), 0o755)
@@ -67,7 +67,7 @@ func (g *gardener) change() {
 		}
 		name, err := filepath.Rel(g.root, changed)
 		must(g.t, err)
-		// All folders on the way may be new, and a renamed folder brings what is in it.
+		// All folders on the way may be new, and a renamed folder brings its contents.
 		for ; name != ""; name = parentPath(name) {
 			g.touched = append(g.touched, name)
 		}
@@ -104,7 +104,7 @@ func (g *gardener) check(tree *Tree, before, after *View, ignores []string) {
 	}
 }
 
-// After any changes, a scan of what they touched finds what a scan of everything finds.
+// After any changes, a scan of the touched paths finds as much as a full scan.
 func TestNarrowScansFindWhatFullScansFind(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestARemoteHasTheViewOfTheTree(t *testing.T) {
 	}
 }
 
-// A view says what differs from the one before, on both sides alike.
+// A view lists the differences from the one before, on both sides alike.
 func TestAViewHasWhatHasChanged(t *testing.T) {
 	onBothSides(t, func(t *testing.T, root string, open func(...string) Side) {
 		put(t, root, "folder/file", "before")

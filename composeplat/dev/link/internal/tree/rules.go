@@ -168,7 +168,7 @@ func checkLink(name string, entry *core.Entry) *core.Entry {
 }
 
 // checkLinks replaces links that are not synced by problems. A tree without such links is returned as it is, and checked is
-// used for what before shares with it.
+// used for the parts that before shares with it.
 func checkLinks(name string, entry, before, checked *core.Entry) *core.Entry {
 	if entry == before {
 		return checked

@@ -25,7 +25,7 @@ const (
 	Heartbeat  = 2 * time.Second
 	MaxSilence = 6 * time.Second
 	// receiveWindow is how much of a stream may be under way: with 50 ms there and back, 40 MB a second. Memory is used only
-	// for what waits to be read.
+	// for bytes that wait to be read.
 	receiveWindow   = 2 << 20
 	greetingTimeout = 15 * time.Second
 )
