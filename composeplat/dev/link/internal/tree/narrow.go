@@ -20,7 +20,7 @@ const maxNarrow = 200
 
 var lastView atomic.Uint64
 
-// newView numbers a view, whose numbers no other view has.
+// newView returns a view with a number that no other view has.
 func newView(content *core.Entry, modes Modes, files, bytes uint64) *View {
 	return &View{Content: content, Modes: modes, Files: files, Bytes: bytes, Number: lastView.Add(1)}
 }
@@ -226,16 +226,20 @@ func Apply(content *core.Entry, changes []*core.Change) (*core.Entry, error) {
 	if len(changes) > maxNarrow {
 		return core.Apply(content, changes)
 	}
-	var err error
+	a := applied{}
 	for _, change := range changes {
-		if content, err = applyAt(content, change.Path, change.New); err != nil {
+		var err error
+		if content, err = a.apply(content, change.Path, change.New); err != nil {
 			return nil, err
 		}
 	}
 	return content, nil
 }
 
-func applyAt(content *core.Entry, name string, wanted *core.Entry) (*core.Entry, error) {
+// applied are the folders that were copied for a change: each is copied once, however many changes are in it.
+type applied map[*core.Entry]bool
+
+func (a applied) apply(content *core.Entry, name string, wanted *core.Entry) (*core.Entry, error) {
 	if name == "" {
 		return wanted, nil
 	}
@@ -243,18 +247,22 @@ func applyAt(content *core.Entry, name string, wanted *core.Entry) (*core.Entry,
 		return nil, errNoParent
 	}
 	part, rest, _ := strings.Cut(name, "/")
-	inside, err := applyAt(content.Contents[part], rest, wanted)
+	inside, err := a.apply(content.Contents[part], rest, wanted)
 	if err != nil {
 		return nil, err
 	}
-	result := &core.Entry{Kind: content.Kind, Contents: make(map[string]*core.Entry, len(content.Contents)+1)}
-	maps.Copy(result.Contents, content.Contents)
-	if inside == nil {
-		delete(result.Contents, part)
-	} else {
-		result.Contents[part] = inside
+	if !a[content] {
+		copied := &core.Entry{Kind: content.Kind, Contents: make(map[string]*core.Entry, len(content.Contents)+1)}
+		maps.Copy(copied.Contents, content.Contents)
+		a[copied] = true
+		content = copied
 	}
-	return result, nil
+	if inside == nil {
+		delete(content.Contents, part)
+	} else {
+		content.Contents[part] = inside
+	}
+	return content, nil
 }
 
 // compare fills in the modes that differ between two views, and returns the changes of contents.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 
@@ -173,6 +174,30 @@ func TestChangesNeedAFolder(t *testing.T) {
 	want.Contents["d"] = file()
 	if !changed.Equal(want, true) || !content.Equal(folder("a", folder("b", file())), true) {
 		t.Error(changed, content)
+	}
+}
+
+// A folder is copied once for all changes in it, and never changed where another tree has it too.
+func TestAFolderIsCopiedOnceForManyChanges(t *testing.T) {
+	large := &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{}}
+	for number := range 200_000 {
+		large.Contents[fmt.Sprint(number)] = file()
+	}
+	var changes []*core.Change
+	for number := range maxNarrow - 1 {
+		changes = append(changes, &core.Change{Path: fmt.Sprintf("large/%d", number)})
+	}
+	added := folder("x", file())
+	changes = append(changes, &core.Change{Path: "large/new", New: added}, &core.Change{Path: "large/new/y", New: file()})
+	content := folder("large", large)
+	began := time.Now()
+	changed, err := Apply(content, changes[1:])
+	must(t, err)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Error(took)
+	}
+	if len(changed.Contents["large"].Contents) != 200_000-maxNarrow+3 || len(large.Contents) != 200_000 || len(added.Contents) != 1 {
+		t.Error(len(changed.Contents["large"].Contents), len(large.Contents), len(added.Contents))
 	}
 }
 
