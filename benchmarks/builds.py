@@ -24,7 +24,9 @@ from composeplat.toolchain.tools import BUILDX
 
 SERVICES = 20
 RUNS = 5
-AT_MOST = 1.5
+WARM_UP = 3
+"""The runs until a build and a deploy have found nothing to do."""
+AT_MOST = 0.5
 """Times what buildx takes."""
 
 
@@ -64,14 +66,14 @@ def measure(folder: Path, variables: dict[str, str], runs: int) -> dict[str, lis
     buildx = str(Toolchain(variables).need(BUILDX).path)
     commands = {
         "platform build": ([platform, "build", *rest], variables),
-        "platform deploy --no-wait": ([platform, "deploy", "--no-wait", *rest], variables),
+        "platform deploy": ([platform, "deploy", *rest], variables),
         "buildx bake": ([buildx, "bake", "--file", "bake.json"], builder),
     }
     taken: dict[str, list[float]] = {name: [] for name in commands}
-    for number in range(runs + 1):
+    for number in range(-WARM_UP, runs):
         for name, (command, environment) in commands.items():
             seconds = time_once(command, folder, environment)
-            if number:
+            if number >= 0:
                 taken[name].append(seconds)
     return taken
 
@@ -79,7 +81,7 @@ def measure(folder: Path, variables: dict[str, str], runs: int) -> dict[str, lis
 def main(words: Sequence[str] | None = None) -> int:
     """Give 0 where the limit is met, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=RUNS, help="runs of each tool after one to warm up")
+    parser.add_argument("--runs", type=int, default=RUNS, help="runs of each tool after some to warm up")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
     options = parser.parse_args(words)
 
@@ -95,8 +97,9 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, times in taken.items():
         ratio = medians[name] / medians["buildx bake"]
         print(f"| {name} | {medians[name]:.2f} s ({min(times):.2f}-{max(times):.2f}) | {ratio:.2f} |")
-    is_met = medians["platform build"] <= AT_MOST * medians["buildx bake"]
-    print(f"platform build at most {AT_MOST:g} times buildx bake: {'yes' if is_met else 'NO'}")
+    ours = max(medians["platform build"], medians["platform deploy"])
+    is_met = ours <= AT_MOST * medians["buildx bake"]
+    print(f"platform build and deploy at most {AT_MOST:g} times buildx bake: {'yes' if is_met else 'NO'}")
     if options.json:
         Path(options.json).write_text(json.dumps(taken, indent=2) + "\n")
     return int(not is_met)

@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from composeplat.cluster.api import Api, ApiError
@@ -72,9 +73,9 @@ class NoChangeCheck:
     def begin(cls, stack: Stack, plan: Plan, options: DeployOptions) -> Self:
         if plan.images:
             stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
-        digester = Digester(_key(stack))
+        digester = make_digester(stack)
         try:
-            inputs = _inputs(stack, plan, options, digester)
+            inputs = digest_inputs(stack, plan, options, digester)
         except Doubt as doubt:
             logger.debug("Pulumi has to look for changes: %s", doubt)
             inputs = {}
@@ -101,17 +102,17 @@ class NoChangeCheck:
 
     def _confirm(self, *, is_deploy: bool) -> Record:
         """Return the record of the last run, or raise a :class:`Doubt` if more has changed than parts of the plan."""
-        record = _read_record(self.stack)
-        _doubt(doubt_about_inputs(record, self.inputs))
+        record = read_record(self.stack, self.stack.workspace.record_file)
+        raise_doubt(doubt_about_inputs(record, self.inputs))
         self.changed = changed_parts(record, self.parts)
         if self.changed:
             names = ", ".join(sorted(self.changed))
             logger.debug("Pulumi has to look for changes: changed since the last run: %s", names)
-            _doubt(find_parts(self.plan, self.changed).doubt(self.plan))
+            raise_doubt(find_parts(self.plan, self.changed).doubt(self.plan))
             pulumi_runs.load_ahead()
-        _doubt("" if record.state == _digest_state(self.stack) else "the state has changed since the last run")
+        raise_doubt("" if record.state == _digest_state(self.stack) else "the state has changed since the last run")
         look = self._look(pods=is_deploy and not self.changed)
-        _doubt(doubt_about_digests(record, digest_objects(self.digester, look.objects)))
+        raise_doubt(doubt_about_digests(record, digest_objects(self.digester, look.objects)))
         if is_deploy and not self.changed:
             self._check_services(look)
         return record
@@ -168,11 +169,11 @@ class NoChangeCheck:
             return
         if has_changes and self.plan.images:
             raise Doubt("an image was built")
-        _doubt(doubt_about_state(self.stack.state, has_changes=has_changes))
+        raise_doubt(doubt_about_state(self.stack.state, has_changes=has_changes))
         look = self._look(pods=False)
         if self.stack.claim is not None and record_key(self.plan.environment) not in look.objects:
             raise Doubt("the namespace has no record of the project")
-        _doubt(doubt_about_objects(self.plan, LiveState(object_metadata=look.objects)))
+        raise_doubt(doubt_about_objects(self.plan, LiveState(object_metadata=look.objects)))
         record = Record(
             inputs=self.inputs,
             parts=self.parts,
@@ -203,34 +204,36 @@ def run_if_needed(
     return outcome
 
 
-def _inputs(stack: Stack, plan: Plan, options: DeployOptions, digester: Digester) -> dict[str, str]:
+def digest_inputs(stack: Stack, plan: Plan, options: DeployOptions, digester: Digester) -> dict[str, str]:
+    """Return the digests of all inputs of a run, or raise a :class:`Doubt` if they can't be known at once."""
     if not Variables.from_layers(stack.variables, {}, {}).flag(SWITCH, default=True):
         raise Doubt(f"{SWITCH} is false")
     if stack.workspace.state_file is None:
         raise Doubt("the backend keeps the state elsewhere")
-    _doubt(doubt_about_options(options))
-    _doubt(doubt_about_plan(plan))
+    raise_doubt(doubt_about_options(options))
+    raise_doubt(doubt_about_plan(plan))
     return {name: digester.digest(value) for name, value in gather_inputs(stack, plan).items()}
 
 
-def _doubt(reason: str) -> None:
+def raise_doubt(reason: str) -> None:
+    """Raise a :class:`Doubt` if there is a reason for one."""
     if reason:
         raise Doubt(reason)
 
 
-def _key(stack: Stack) -> bytes:
-    """A key of this stack, from a secret that only this user can read."""
+def make_digester(stack: Stack) -> Digester:
+    """Return a digester whose key is of this stack, from a secret that only this user can read."""
     workspace = stack.workspace
     secret = workspace.data_folder.passphrase.read_bytes()
-    return hmac.digest(secret, f"no change: {workspace.folder}".encode(), "sha256")
+    return Digester(hmac.digest(secret, f"no change: {workspace.folder}".encode(), "sha256"))
 
 
-def _read_record(stack: Stack) -> Record:
-    workspace = stack.workspace
-    if (workspace.folder / "running.json").exists():
+def read_record(stack: Stack, path: Path) -> Record:
+    """Read the record of a run that ended well, or raise a :class:`Doubt`."""
+    if (stack.workspace.folder / "running.json").exists():
         raise Doubt("processes of a run that was killed may be left")
     try:
-        record = Record.from_text(workspace.record_file.read_text(encoding="utf-8"))
+        record = Record.from_text(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         record = None
     if record is None:

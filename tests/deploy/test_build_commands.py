@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from composeplat.cluster.api import ApiError
@@ -61,6 +63,50 @@ def test_build_then_deploy(built: Environment) -> None:
 
     assert "no image changed" in built.platform("build").expect().stderr
     assert "built 2 images" in built.platform("build", "--force").expect().stderr
+
+
+def builds(environment: Environment, *args: str) -> tuple[bool, list[str]]:
+    """Whether a build has asked Pulumi, and the images that it names."""
+    ran = environment.platform("build", "--debug", *args).expect()
+    return re.search(r"running \S*/pulumi ", ran.stderr) is not None, ran.stdout.split()
+
+
+def test_a_build_without_a_change(built: Environment) -> None:
+    """After a build without a change the next one needs no Pulumi, until anything changes that it depends on."""
+    asked, images = builds(built)
+    assert asked
+    assert builds(built) == (True, images)
+    for _ in range(2):
+        assert builds(built) == (False, images)
+    # Not even where the state is written again, as long as it has the same images.
+    built.deploy().expect()
+    assert builds(built) == (False, images)
+
+    def settle() -> list[str]:
+        builds(built)
+        builds(built)
+        asked, images = builds(built)
+        assert not asked
+        return images
+
+    assert builds(built, "--force")[0]
+    assert builds(built, "web")[0]
+    assert builds(built, "web")[0] is False
+    settle()
+    built.write("web 2\n", "web/text")
+    asked, changed = builds(built)
+    assert (asked, changed[0] == images[0], changed[1:]) == (True, False, images[1:])
+    settle()
+    built.write(DOCKERFILE + "# a comment\n", "api/Dockerfile")
+    assert builds(built)[0]
+    settle()
+    built.write(TEXT.replace("./web}", "{context: ./web, args: {A: b}}}"))
+    assert builds(built)[0]
+    settle()
+    built.deploy("", "--build").expect()
+    assert builds(built)[1] == [image(built, "web"), image(built, "api")]
+    built.variables["PLATFORM_SKIP_UNCHANGED"] = "false"
+    assert builds(built)[0]
 
 
 def test_which_are_built(built: Environment) -> None:

@@ -13,6 +13,7 @@ from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import Outcome
 from composeplat.engine.pulumi_args import image_args, image_urn
 from composeplat.engine.stack import Stack
+from composeplat.engine.unchanged_builds import BuildCheck
 from composeplat.plan.desired import ImageBuild, Plan
 
 
@@ -33,9 +34,14 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     # Nothing of the cluster is registered then: that would be half of the time of a build without a change.
     alone = plan.images_only
     chosen = frozenset(image.service for image in images)
-    monitor = Monitor(plan=alone, on_progress=stack.on_progress, chosen=chosen, only_images=True)
-    handlers = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, lambda: 0))
     with stack.interrupts:
+        check = BuildCheck.begin(stack, alone, images)
+        references = None if force else check.find_unchanged()
+        if references is not None:
+            seconds = time.monotonic() - started
+            return Outcome(counts={"same": len(images)}, images=references, seconds=seconds)
+        monitor = Monitor(plan=alone, on_progress=stack.on_progress, chosen=chosen, only_images=True)
+        handlers = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, lambda: 0))
         pulumi_runs.prepare(stack, alone)
         with stack.lock("build"):
             stack.check_project("build")
@@ -44,6 +50,8 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
             stack.workspace.drop_pending(stack.state)
             args = ["up", *pulumi_runs.UNATTENDED_ARGS, *image_args(alone, stack.state, images, force=force)]
             events, result = pulumi_runs.run_program(stack, alone, args, chosen, handlers=handlers)
+            if not result.status and not monitor.causes:
+                check.keep(has_changes=bool(events.effective_changes))
     stack.stop_if_interrupted()
     note_refusals(stack, monitor, events, result)
     if result.status and not monitor.causes:
