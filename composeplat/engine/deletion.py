@@ -13,6 +13,7 @@ from typing import Any
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import is_dev_workload
@@ -67,11 +68,11 @@ def _is_deleted(api: Api, path: str) -> bool:
 def wait_until_no_pods(stack: Stack, api: Api) -> None:
     path = kind_path("v1", "Pod", stack.namespace) + environment_selector(stack.environment_name)
 
-    def has_no_pods() -> bool:
-        return not any(belongs_to(pod, stack.environment_name) for pod in api.object_metadata(path))
+    def has_no_pods(pods: list[Object]) -> bool:
+        return not any(belongs_to(pod, stack.environment_name) for pod in pods)
 
     with progress.step(WAITING_FOR_PODS, is_transient=True):
-        stack.poll(has_no_pods, Deadline(_DELETION_TIMEOUT_S))
+        stack.watch(api, path, has_no_pods, Deadline(_DELETION_TIMEOUT_S))
 
 
 def delete_conflicting(stack: Stack, api: Api, plan: Plan, live_state: LiveState, state: Mapping[str, Any]) -> None:

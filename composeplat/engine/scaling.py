@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,9 +88,12 @@ def _listed(api: Api, kind: str, path: str) -> list[Object]:
         raise
 
 
-def count_pods(api: Api, namespace: str, environment: str, but: Collection[str]) -> int:
+def pods_path(namespace: str, environment: str) -> str:
+    return kind_path("v1", "Pod", namespace) + environment_selector(environment)
+
+
+def count_pods(pods: Iterable[Object], environment: str, but: Collection[str]) -> int:
     """Count the pods of an environment that have not ended, except those of some services, by cluster name."""
-    pods = api.items(kind_path("v1", "Pod", namespace) + environment_selector(environment))
     return sum(
         belongs_to(pod, environment)
         # One-off pods are of no service.

@@ -16,6 +16,8 @@ from typing import Any
 from composeplat.cluster.api import Api
 from composeplat.cluster.health import HealthMonitor
 from composeplat.cluster.identity import address_identity
+from composeplat.cluster.live_list import LiveList
+from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import ProgressHandler
@@ -100,6 +102,17 @@ class Stack:
             return check()
 
         return poll(check_uninterrupted, deadline, interval_s=_POLL_INTERVAL_S)
+
+    def watch(self, api: Api, path: str, check: Callable[[list[Object]], bool], deadline: Deadline) -> bool:
+        """Wait until ``check`` is true of the objects of a path; return whether it was before the deadline.
+
+        The objects are watched: while none changes, nothing is requested.
+        """
+        live = LiveList(self.target.access, path)
+        try:
+            return self.poll(lambda: check(live.read(api)), deadline)
+        finally:
+            live.stop()
 
     def pause(self) -> None:
         """Sleep for a moment between two checks."""

@@ -19,6 +19,7 @@ from composeplat.toolchain.tools import KUBE
 from tests.deploy.conftest import SLEEP, Environment, until
 
 IDLE_S = 10
+GRACE_S = 12
 #: Of one processor.
 MOST = 0.01
 ACCOUNT = "without-watch"
@@ -35,6 +36,12 @@ services:
 WATCHED_FILE = f"""\
 x-platform: {{full: true}}
 {FILE}    develop: {{watch: [{{path: ./src, action: sync, target: /src}}]}}
+"""
+
+#: A process that does not end when it is asked to.
+SLOW_FILE = f"""\
+services:
+  db: {{image: 'busybox:1.37', command: sleep 100000, init: false, stop_grace_period: {GRACE_S}s}}
 """
 
 
@@ -126,6 +133,28 @@ def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
     environment.deploy(WATCHED_FILE.replace("services:", later))
     until(lambda: relay.sent > sent)
     assert [process.poll() for process in followers] == [None] * len(commands)
+
+
+@pytest.mark.parametrize("words", [("sleep",), ("destroy",)], ids=" ".join)
+def test_the_wait_for_pods_that_end(
+    environment: Environment, relay: Relay, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """While pods take their time to end, nothing is requested, and the wait ends with them."""
+    environment.deploy(SLOW_FILE).expect()
+    environment.variables["KUBECONFIG"] = str(
+        write_kubeconfig(environment.cluster, tmp_path / "through-relay", port=relay.port)
+    )
+    waiting = environment.start(*words)
+    until(lambda: all("deletionTimestamp" in pod["metadata"] for pod in environment.pods("db")))
+    until(lambda: is_quiet(relay))
+    sent = relay.sent
+    requested = []
+    while environment.pods("db"):
+        requested.append(relay.sent)
+        time.sleep(0.2)
+    assert len(requested) > 1
+    assert set(requested) == {sent}
+    assert waiting.wait(30) == 0
 
 
 def is_copied(environment: Environment) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from composeplat import progress
 from composeplat.cluster.api import Api
+from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.deletion import WAITING_FOR_PODS
 from composeplat.engine.dev_workloads import WORKLOADS, dev_workloads_by_service, read_replicas
@@ -20,6 +21,7 @@ from composeplat.engine.scaling import (
     WakeUp,
     can_sleep,
     count_pods,
+    pods_path,
     read_workloads,
     scale_down,
     scale_up,
@@ -55,14 +57,14 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
 def _until_asleep(stack: Stack, api: Api, dev_workloads: Collection[str], timeout: float) -> None:
     left = 0
 
-    def is_asleep() -> bool:
+    def is_asleep(pods: list[Object]) -> bool:
         nonlocal left
-        left = count_pods(api, stack.namespace, stack.environment_name, dev_workloads)
+        left = count_pods(pods, stack.environment_name, dev_workloads)
         stack.check_can_continue()
         return left == 0
 
     with progress.step(WAITING_FOR_PODS, is_transient=True):
-        if not stack.poll(is_asleep, Deadline(timeout)):
+        if not stack.watch(api, pods_path(stack.namespace, stack.environment_name), is_asleep, Deadline(timeout)):
             message = f"{left} pods have not ended after {timeout:.0f} s"
             raise ComposeplatError(message, "give them more time with --timeout")
 
