@@ -41,6 +41,7 @@ volumes: {{cache: {{}}}}
 PROMPT = "PROMPT> "
 SH = ("--", "env", f"PS1={PROMPT}", "sh")
 WITHIN = 90
+END = "echo END$((1+1))"
 
 
 def up_args(environment: Environment, *args: str) -> list[str]:
@@ -72,10 +73,11 @@ class Up(Terminal):
         return self.until(PROMPT)
 
     def run(self, line: str) -> str:
-        """The output of a line, typed at the prompt."""
-        self.type(line)
-        shown = self.prompt().replace("\r\n", "\n")
-        return shown.partition("\n")[2]
+        """The output of a line, typed at the prompt: a shell shows both once more after a lost connection."""
+        self.type(f"{line}; {END}")
+        shown = self.until("END2\r\n").replace("\r\n", "\n")
+        self.prompt()
+        return shown.rpartition(f"{END}\n")[2]
 
     def leave(self, status: int = 0) -> int:
         self.type(f"exit {status}")
