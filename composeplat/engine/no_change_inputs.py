@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,10 @@ _VARIABLES = (
 )
 _PACKAGES = ("composeplat-", "pulumi-", "pulumi_", "grpcio-", "protobuf-")
 _OWN_PACKAGES = ("components", "engine")
-_MAX_FILES = 20_000
-_MAX_BYTES = 64 * 1024 * 1024
+_MAX_FILES_READ = 20_000
+_MAX_BYTES_READ = 64 * 1024 * 1024
+_MAX_FILES = 500_000
+_RECENT_NS = 2_000_000_000
 
 
 class Doubt(Exception):
@@ -143,44 +147,66 @@ def _context(service: str, place: str, reader: _Reader) -> str:
 
 
 class _Reader:
-    """Reads files and folders up to a size."""
+    """Reads files and folders up to a size; of larger folders, it takes the times of files for their contents."""
 
     def __init__(self) -> None:
-        self._files = _MAX_FILES
-        self._bytes = _MAX_BYTES
+        self._files = _MAX_FILES_READ
+        self._bytes = _MAX_BYTES_READ
 
     def digest(self, place: str, *, follows: bool = False) -> str:
         """Return a digest of a file, or of all files of a folder; with ``follows``, a link to a folder is a doubt."""
         digest = hashlib.sha256()
         try:
-            for path in _walk(place):
-                if follows and os.path.islink(path) and os.path.isdir(path):
+            found = list(_walk(place))
+            is_read = self._can_read(found)
+            for path, status in found:
+                if follows and stat.S_ISLNK(status.st_mode) and os.path.isdir(path):
                     raise Doubt(f"a folder behind a link is a part of an image: {path}")
-                self._add(digest, path, os.path.relpath(path, place))
+                _add_status(digest, path[len(place) :], status)
+                if stat.S_ISLNK(status.st_mode):
+                    digest.update(os.fsencode(os.readlink(path)))
+                if not is_read:
+                    _add_change(digest, status)
+                    if stat.S_ISLNK(status.st_mode) and os.path.isfile(path):
+                        _add_change(digest, os.stat(path))
+                elif os.path.isfile(path):
+                    with open(path, "rb") as stream:
+                        digest.update(hashlib.file_digest(stream, "sha256").digest())
         except OSError as error:
             raise Doubt(f"a file of a build can't be read: {error.strerror}") from error
         return digest.hexdigest()
 
-    def _add(self, digest: Any, path: str, name: str) -> None:
-        """Add a file with its time too: one that was changed and changed back may have been read in between."""
-        status = os.lstat(path)
-        self._files -= 1
-        self._bytes -= status.st_size
-        if self._files < 0 or self._bytes < 0:
-            raise Doubt("the files of builds are too many or too large to read them each time")
-        facts = f"\0{name}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}\0"
-        digest.update(facts.encode(errors="surrogateescape"))
-        if os.path.islink(path):
-            digest.update(os.fsencode(os.readlink(path)))
-        if os.path.isfile(path):
-            with open(path, "rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    def _can_read(self, found: Sequence[tuple[str, os.stat_result]]) -> bool:
+        """Whether the contents are few enough to be read each time, together with those before."""
+        if len(found) > _MAX_FILES:
+            raise Doubt("the files of a build are too many to look at each time")
+        size = sum(status.st_size for _, status in found)
+        if len(found) > self._files or size > self._bytes:
+            return False
+        self._files -= len(found)
+        self._bytes -= size
+        return True
 
 
-def _walk(place: str) -> Iterator[str]:
+def _add_status(digest: Any, name: str, status: os.stat_result) -> None:
+    """Add a file with its time too: one that was changed and changed back may have been read in between."""
+    facts = f"\0{name}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}\0"
+    digest.update(facts.encode(errors="surrogateescape"))
+
+
+def _add_change(digest: Any, status: os.stat_result) -> None:
+    """Add when a file was changed last, which no program sets. A later change may have the same time for a moment."""
+    if time.time_ns() - status.st_ctime_ns < _RECENT_NS:
+        raise Doubt("files of a large build have changed just now")
+    digest.update(f"{status.st_ctime_ns}\0{status.st_ino}\0".encode())
+
+
+def _walk(place: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield a file, or a folder with all files, folders and links in it."""
-    yield place
+    yield place, os.lstat(place)
     if os.path.isdir(place):
         for top, folders, names in os.walk(place):
             folders.sort()
-            yield from (os.path.join(top, name) for name in sorted([*names, *folders]))
+            for name in sorted([*names, *folders]):
+                path = os.path.join(top, name)
+                yield path, os.lstat(path)

@@ -135,16 +135,14 @@ def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
     assert [process.poll() for process in followers] == [None] * len(commands)
 
 
-@pytest.mark.parametrize("words", [("sleep",), ("destroy",)], ids=" ".join)
-def test_the_wait_for_pods_that_end(
-    environment: Environment, relay: Relay, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("command", ["sleep", "destroy"])
+def test_the_wait_for_pods_that_end(environment: Environment, relay: Relay, tmp_path: Path, command: str) -> None:
     """While pods take their time to end, nothing is requested, and the wait ends with them."""
     environment.deploy(SLOW_FILE).expect()
     environment.variables["KUBECONFIG"] = str(
         write_kubeconfig(environment.cluster, tmp_path / "through-relay", port=relay.port)
     )
-    waiting = environment.start(*words)
+    waiting = environment.start(command)
     until(lambda: all("deletionTimestamp" in pod["metadata"] for pod in environment.pods("db")))
     until(lambda: is_quiet(relay))
     sent = relay.sent

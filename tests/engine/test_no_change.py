@@ -12,6 +12,7 @@ import pytest
 
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.snapshot import Snapshot
+from composeplat.engine import no_change_inputs
 from composeplat.engine.no_change import (
     Digester,
     Record,
@@ -318,16 +319,61 @@ def test_the_files_of_a_build_count(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_read(tmp_path: Path) -> None:
-    """Missing and large files are a doubt, and so is a link to a folder where links are followed."""
+    """Missing files are a doubt, and so is a link to a folder where links are followed."""
     with pytest.raises(Doubt, match="can't be read"):
         content(tmp_path / "missing")
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(Doubt, match="behind a link"):
         _Reader().digest(str(tmp_path), follows=True)
-    with (tmp_path / "large").open("wb") as stream:
+
+
+def test_large_builds_are_compared_by_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is not read where there is too much; its times count, but for one that was changed just now."""
+    folder = tmp_path / "context"
+    folder.mkdir()
+    with (folder / "large").open("wb") as stream:
         stream.truncate(65 * 1024 * 1024)
-    with pytest.raises(Doubt, match="too large"):
-        content(tmp_path)
+    with pytest.raises(Doubt, match="just now"):
+        content(folder)
+    monkeypatch.setattr(no_change_inputs, "_RECENT_NS", 0)
+    first = content(folder)
+    assert content(folder) == first
+
+    # Another content, with the times and the size set to what they were.
+    before = (folder / "large").stat()
+    time.sleep(0.02)
+    with (folder / "large").open("r+b") as stream:
+        stream.write(b"x")
+    os.utime(folder / "large", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (folder / "large").stat().st_mtime_ns == before.st_mtime_ns
+    assert content(folder) != first
+
+    (folder / "large").rename(folder / "other")
+    digests = [first, content(folder)]
+    (tmp_path / "outside").write_text("a")
+    (folder / "link").symlink_to("../outside")
+    digests.append(content(folder))
+    time.sleep(0.02)
+    (tmp_path / "outside").write_text("b")
+    digests.append(content(folder))
+    assert len(set(digests)) == len(digests)
+    monkeypatch.setattr(no_change_inputs, "_MAX_FILES", 1)
+    with pytest.raises(Doubt, match="too many"):
+        content(folder)
+
+
+def test_small_builds_are_read_beside_a_large_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What there is to read is shared: the files that still fit are read."""
+    monkeypatch.setattr(no_change_inputs, "_MAX_BYTES_READ", 10)
+    for name in ("small", "large", "later"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"1" * (100 if name == "large" else 4))
+    reader = _Reader()
+    # A folder has a size of its own.
+    monkeypatch.setattr(reader, "_bytes", (tmp_path / "small").stat().st_size + 4)
+    reader.digest(str(tmp_path / "small"))
+    with pytest.raises(Doubt, match="just now"):
+        reader.digest(str(tmp_path / "later"))
 
 
 def test_ports_of_images_are_known_for_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
