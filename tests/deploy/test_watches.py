@@ -143,7 +143,7 @@ def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["sleep", "destroy"])
 def test_the_wait_for_pods_that_end(environment: Environment, relay: Relay, tmp_path: Path, command: str) -> None:
-    """While pods take their time to end, the cluster is asked for nothing but a sign of life every two seconds."""
+    """While pods take their time to end, nothing is requested from the cluster but a ping every two seconds."""
     environment.deploy(SLOW_FILE).expect()
     environment.variables["KUBECONFIG"] = str(
         write_kubeconfig(environment.cluster, tmp_path / "through-relay", port=relay.port)

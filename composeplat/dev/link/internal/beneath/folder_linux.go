@@ -164,6 +164,27 @@ func (f *Folder) Rename(from, to string) error {
 	})
 }
 
+// CanExchange is whether entries can be moved without replacing others.
+const CanExchange = true
+
+// MoveTo moves an entry into another folder, and replaces nothing.
+func (f *Folder) MoveTo(into *Folder, from, to string) error {
+	return f.renameTo(into, from, to, unix.RENAME_NOREPLACE)
+}
+
+// Exchange makes two entries take each other's place, in one step.
+func (f *Folder) Exchange(other *Folder, own, its string) error {
+	return f.renameTo(other, own, its, unix.RENAME_EXCHANGE)
+}
+
+func (f *Folder) renameTo(into *Folder, from, to string, flags uint) error {
+	return f.inParent(from, func(source int, first string) error {
+		return into.inParent(to, func(target int, last string) error {
+			return unix.Renameat2(source, first, target, last, flags)
+		})
+	})
+}
+
 // Remove removes a file or a link.
 func (f *Folder) Remove(name string) error {
 	return f.inParent(name, func(parent int, last string) error { return unix.Unlinkat(parent, last, 0) })

@@ -182,6 +182,15 @@ func (f *Folder) Rename(from, to string) error {
 	})
 }
 
+// CanExchange is whether entries can be moved without replacing others.
+const CanExchange = false
+
+// MoveTo is not possible in one step with os.Root, which knows no other folder.
+func (f *Folder) MoveTo(*Folder, string, string) error { return errors.ErrUnsupported }
+
+// Exchange is not possible with os.Root.
+func (f *Folder) Exchange(*Folder, string, string) error { return errors.ErrUnsupported }
+
 // Remove removes a file or a link.
 func (f *Folder) Remove(name string) error {
 	return f.inParent(name, func(parent *os.Root, last string) error {

@@ -69,9 +69,22 @@ func (s *stagingArea) end() {
 }
 
 func (s *stagingArea) contains(path string, digest []byte) bool {
+	return s.find(path, digest) != ""
+}
+
+// find returns the name of staged contents in the folder, or nothing.
+func (s *stagingArea) find(path string, digest []byte) string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return s.files[path+"\x00"+string(digest)] != ""
+	return s.files[path+"\x00"+string(digest)]
+}
+
+// newName returns a name that no file in the folder has.
+func (s *stagingArea) newName() string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.next++
+	return strconv.Itoa(s.next)
 }
 
 // Provide implements the engine's Provider.

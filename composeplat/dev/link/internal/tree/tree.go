@@ -473,17 +473,15 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change, with Addi
 	if t.snapshot == nil || t.root == nil {
 		return nil, errNoFolder
 	}
-	ownership, err := filesystem.NewOwnershipSpecification("", "")
-	if err != nil {
-		return nil, err
-	}
 	if err := t.staging.add(with.Contents); err != nil {
 		return nil, err
 	}
 	safe, refused := t.withoutRefused(changes)
 	ordered, order := deletionsFirst(safe)
-	made, problems, missing := core.Transition(ctx, t.root.Path(), ordered, t.cache,
-		core.SymbolicLinkMode_SymbolicLinkModePortable, 0o600, 0o700, ownership, t.snapshot.DecomposesUnicode, t.staging)
+	made, problems, missing, err := t.apply(ctx, ordered)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]*core.Entry, len(made))
 	for number, at := range order {
 		results[at] = made[number]
