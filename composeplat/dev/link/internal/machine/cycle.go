@@ -424,7 +424,9 @@ func (c *cycle) transfer(ctx context.Context, from, to tree.Side, changes []*cor
 		}
 	}
 	all := make([]*core.Change, 0, len(copies)+len(changes))
+	with.After = map[string]string{}
 	for _, loser := range copies {
+		with.After[loser.winner.Path] = loser.to
 		all = append(all, &core.Change{Path: loser.to, New: loser.entry})
 	}
 	return to.Transition(ctx, append(all, changes...), with)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/mutagen-io/mutagen/pkg/filesystem"
@@ -19,31 +20,72 @@ import (
 // puts there between the two is lost. Here, the file is moved to the staging area in one step, compared there, and put
 // back if it is another one. What can't be done so, as across file systems, is left to the engine.
 
-// apply makes changes in their order, and returns what the engine's Transition returns.
-func (t *Tree) apply(ctx context.Context, changes []*core.Change) ([]*core.Entry, []*core.Problem, bool, error) {
+// apply makes changes, and returns what the engine's Transition returns. Deletions come first, so that a name is free for
+// one that differs in case only; then what is new, as the copies of files that are replaced are among it.
+func (t *Tree) apply(ctx context.Context, changes []*core.Change, after map[string]string) (
+	results []*core.Entry, problems []*core.Problem, missing bool, err error,
+) {
 	ownership, err := filesystem.NewOwnershipSpecification("", "")
 	if err != nil {
 		return nil, nil, false, err
 	}
-	rest, known := changes, t.cache
-	if aside := t.newAside(changes); aside != nil {
-		rest = make([]*core.Change, len(changes))
-		for i, change := range changes {
-			rest[i] = change
-			if ctx.Err() == nil {
-				rest[i] = aside.begin(change)
+	results = make([]*core.Entry, len(changes))
+	made := map[string]bool{}
+	for _, numbers := range inPhases(changes, after) {
+		var phase []*core.Change
+		var order []int
+		for _, number := range numbers {
+			change := changes[number]
+			if other := after[change.Path]; other != "" && !made[other] {
+				results[number] = change.Old
+				problems = append(problems, &core.Problem{Path: change.Path, Error: "no copy of the file could be made: " + other})
+				continue
 			}
+			phase, order = append(phase, change), append(order, number)
 		}
-		known = aside.withoutDiffering(known)
-	}
-	results, problems, missing := core.Transition(ctx, t.root.Path(), rest, known,
-		core.SymbolicLinkMode_SymbolicLinkModePortable, 0o600, 0o700, ownership, t.snapshot.DecomposesUnicode, t.staging)
-	for i, change := range rest {
-		if change == madeAlready {
-			results[i] = changes[i].New
+		rest, known := t.moveAside(ctx, phase)
+		found, others, lacking := core.Transition(ctx, t.root.Path(), rest, known,
+			core.SymbolicLinkMode_SymbolicLinkModePortable, 0o600, 0o700, ownership, t.snapshot.DecomposesUnicode, t.staging)
+		problems, missing = append(problems, others...), missing || lacking
+		for i, number := range order {
+			results[number] = found[i]
+			if rest[i] == madeAlready {
+				results[number] = changes[number].New
+			}
+			made[changes[number].Path] = results[number].Equal(changes[number].New, true)
 		}
 	}
 	return results, problems, missing, nil
+}
+
+// inPhases returns the numbers of the changes that delete, that create, and that replace or come after others.
+func inPhases(changes []*core.Change, after map[string]string) (phases [3][]int) {
+	for number, change := range changes {
+		switch first := after[change.Path] == ""; {
+		case first && change.New == nil:
+			phases[0] = append(phases[0], number)
+		case first && change.Old == nil:
+			phases[1] = append(phases[1], number)
+		default:
+			phases[2] = append(phases[2], number)
+		}
+	}
+	return phases
+}
+
+// moveAside removes and replaces the files of changes. It returns what is left for the engine, and what it may know.
+func (t *Tree) moveAside(ctx context.Context, changes []*core.Change) ([]*core.Change, *core.Cache) {
+	aside := t.newAside(changes)
+	if aside == nil {
+		return changes, t.cache
+	}
+	rest := slices.Clone(changes)
+	for i, change := range changes {
+		if ctx.Err() == nil {
+			rest[i] = aside.begin(change)
+		}
+	}
+	return rest, aside.withoutDiffering(t.cache)
 }
 
 // madeAlready takes the place of a change that the engine needs not make.

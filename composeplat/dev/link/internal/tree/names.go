@@ -38,19 +38,6 @@ func isDevice(name string) bool {
 	return (port == "COM" || port == "LPT") && len(number) == 1 && strings.ContainsRune("123456789\u00b9\u00b2\u00b3", number[0])
 }
 
-// deletionsFirst orders changes so that a file can get a name that differs from its old one in case only. It returns
-// for each change its place before.
-func deletionsFirst(changes []*core.Change) (ordered []*core.Change, order []int) {
-	for _, isDeletion := range []bool{true, false} {
-		for at, change := range changes {
-			if (change.New == nil) == isDeletion {
-				ordered, order = append(ordered, change), append(order, at)
-			}
-		}
-	}
-	return ordered, order
-}
-
 // explainNames gives problems a cause if the file system has another entry under the name.
 func (t *Tree) explainNames(problems []*core.Problem) {
 	for _, problem := range problems {

@@ -79,9 +79,8 @@ func TestDeletionsAreMadeFirst(t *testing.T) {
 	from, to := planted(t, source), planted(t, root)
 	wanted, before := scan(t, from, true).Content, scan(t, to, true).Content
 	changes := []*core.Change{{Path: "README", New: wanted.Contents["README"]}, {Path: "readme", Old: before.Contents["readme"]}}
-	ordered, order := deletionsFirst(changes)
-	if ordered[0] != changes[1] || ordered[1] != changes[0] || order[0] != 1 || order[1] != 0 {
-		t.Errorf("%v %v", ordered, order)
+	if phases := inPhases(changes, nil); phases[0][0] != 1 || phases[1][0] != 0 {
+		t.Errorf("%v", phases)
 	}
 	outcome := transfer(t, from, to, changes...)
 	if len(outcome.Problems) > 0 || outcome.Results[0] == nil || outcome.Results[1] != nil {

@@ -311,7 +311,9 @@ func TestSmallContentsAndModesGoWithTheChange(t *testing.T) {
 			{Path: "folder", New: wanted.Contents["folder"]},
 			{Path: "changed", Old: before.Contents["changed"], New: wanted.Contents["changed"]},
 			{Path: "later", Old: before.Contents["later"], New: wanted.Contents["later"]},
-		}, Additions{contents, map[string]uint32{"folder": 0o755, "folder/new": 0o640, "changed": 0o4711, "later": 0o777, "other": 0o777}})
+		}, Additions{Contents: contents, Modes: map[string]uint32{
+			"folder": 0o755, "folder/new": 0o640, "changed": 0o4711, "later": 0o777, "other": 0o777,
+		}})
 		must(t, err)
 		if !outcome.Missing || len(outcome.Problems) != 1 || outcome.Problems[0].Path != "later" || len(outcome.Refused) > 0 {
 			t.Fatalf("%+v", outcome)
@@ -336,7 +338,7 @@ func TestAdditionsThatNoChangeAsksForHaveNoEffect(t *testing.T) {
 		must(t, os.Symlink(outside, filepath.Join(root, "link")))
 		to := open()
 		before := scan(t, to, true)
-		additions := Additions{map[string][]byte{"made": []byte("made")}, map[string]uint32{"made": 0o640}}
+		additions := Additions{Contents: map[string][]byte{"made": []byte("made")}, Modes: map[string]uint32{"made": 0o640}}
 		for _, path := range []string{"kept", "other", "link/file", "../up", filepath.Join(outside, "file")} {
 			additions.Contents[path], additions.Modes[path] = []byte("taken"), 0o777
 		}
@@ -471,6 +473,38 @@ func TestCopiesAreMadeOfOwnContents(t *testing.T) {
 		must(t, err)
 		if len(outcome.Problems) > 0 || contentOf(t, root, "file.conflict") != "loser" || contentOf(t, root, "file") != "loser" {
 			t.Fatalf("%+v", outcome)
+		}
+	})
+}
+
+// A file whose copy can't be made is not replaced: its contents would be lost.
+func TestAFileIsReplacedAfterItsCopy(t *testing.T) {
+	onBothSides(t, func(t *testing.T, root string, open func(...string) Side) {
+		put(t, root, "file", "loser")
+		put(t, root, "other", "loser too")
+		side := open()
+		before := scan(t, side, true).Content
+		copies := []string{"file.conflict", "missing/other.conflict"}
+		_, err := side.StageCopies(copies, [][]byte{digestOf("loser"), digestOf("loser too")})
+		must(t, err)
+		wanted := &core.Entry{Kind: core.EntryKind_File, Digest: digestOf("winner")}
+		outcome, err := side.Transition(t.Context(), []*core.Change{
+			{Path: "file", Old: before.Contents["file"], New: wanted},
+			{Path: "other", Old: before.Contents["other"], New: wanted},
+			{Path: copies[0], New: before.Contents["file"]},
+			{Path: copies[1], New: before.Contents["other"]},
+		}, Additions{
+			Contents: map[string][]byte{"file": []byte("winner"), "other": []byte("winner")},
+			After:    map[string]string{"file": copies[0], "other": copies[1]},
+		})
+		must(t, err)
+		for name, content := range map[string]string{"file": "winner", "file.conflict": "loser", "other": "loser too"} {
+			if found := contentOf(t, root, name); found != content {
+				t.Errorf("%s: %s", name, found)
+			}
+		}
+		if len(outcome.Problems) != 2 || !outcome.Results[0].Equal(wanted, true) || outcome.Results[1].Equal(wanted, true) {
+			t.Errorf("%+v", outcome)
 		}
 	})
 }

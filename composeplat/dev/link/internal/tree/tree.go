@@ -70,6 +70,8 @@ type Additions struct {
 	Contents map[string][]byte `json:"contents,omitempty"`
 	// Modes are set for what the changes have made, by path.
 	Modes map[string]uint32 `json:"modes,omitempty"`
+	// After are the paths of changes that are made only if that of another path was: a file is copied before it is replaced.
+	After map[string]string `json:"after,omitempty"`
 }
 
 // An Outcome is the result of a Transition: one entry for each change.
@@ -477,14 +479,9 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change, with Addi
 		return nil, err
 	}
 	safe, refused := t.withoutRefused(changes)
-	ordered, order := deletionsFirst(safe)
-	made, problems, missing, err := t.apply(ctx, ordered)
+	results, problems, missing, err := t.apply(ctx, safe, with.After)
 	if err != nil {
 		return nil, err
-	}
-	results := make([]*core.Entry, len(made))
-	for number, at := range order {
-		results[at] = made[number]
 	}
 	t.explainNames(problems)
 	for _, change := range changes {
