@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from composeplat.cluster.error_text import FREE_DISK, network_error, shorten
+from composeplat.cluster.error_text import FREE_DISK, shorten
+from composeplat.cluster.pull_errors import explain_pull_error, is_throttled, telling_error
 from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
@@ -114,12 +115,8 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     waiting = container.get("state", {}).get("waiting", {})
     reason, text = waiting.get("reason", ""), str(waiting.get("message") or "")
     where = {"pod": pod["metadata"]["name"], "container": container["name"]}
-    if reason == "ErrImageNeverPull" and snapshot.age(f"unloaded/{pod['metadata']['uid']}") < UNLOADED_FOR:
-        return None
     if reason in ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
-        unpulled = _unpulled(container.get("image", ""), _pull_message(pod, snapshot) or text, reason, where)
-        is_ours = container["name"] == TOOLS_CONTAINER
-        return replace(unpulled, origin=("volumes",), hint=_OTHER_FILL_IMAGE) if is_ours else unpulled
+        return _image_failure(pod, container, _pull_message(pod, snapshot) or text, reason, snapshot)
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
@@ -193,33 +190,20 @@ def _unfilled(end: Object, container: str) -> Cause:
     )
 
 
-def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> Cause:
-    low = text.lower()
-    if reason == "InvalidImageName":
-        why, hint = "the name is invalid", "correct the name"
-    elif reason == "ErrImageNeverPull":
-        why, hint = shorten(text), "load it into the nodes; an image of a build: platform deploy --build"
-    elif re.search(r"rate limit|toomanyrequests|429 too many", low):
-        why, hint = "the rate limit of its registry is reached", "log in to the registry, which raises it, or wait"
-    elif re.search(r"not found|manifest unknown|does not exist(?!.*no basic auth)|name unknown|name_unknown", low):
-        why, hint = "there is no such image in its registry", "correct the name or the tag, or push the image"
-    elif re.search(r"no space left on device|disk quota exceeded", low):
-        why, hint = "the disk of the node is full", FREE_DISK
-    elif re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
-        why, hint = "the registry denied access", "give the cluster the registry's credentials"
-    elif re.search(r"dial tcp|no such host|connection refused|timeout|unreachable|eof|tls|lookup", low):
-        why = f"its registry can't be reached from the cluster{network_error(text)}"
-        hint = "check that the registry runs, and its name"
-    else:
-        why, hint = shorten(text), ""
+def _image_failure(pod: Object, container: Object, text: str, reason: str, snapshot: Snapshot) -> Cause | None:
+    uid = pod["metadata"]["uid"]
+    if is_throttled(text) or (reason == "ErrImageNeverPull" and snapshot.age(f"unloaded/{uid}") < UNLOADED_FOR):
+        return None
+    why, hint = explain_pull_error(text, reason)
+    is_ours = container["name"] == TOOLS_CONTAINER
     return Cause(
         code=CauseCode.IMAGE_NOT_PULLED,
-        message=f"image '{image}' can't be pulled: {why}",
-        origin=("image",),
-        hint=hint,
+        message=f"image '{container.get('image', '')}' can't be pulled: {why}",
+        origin=("volumes",) if is_ours else ("image",),
+        hint=_OTHER_FILL_IMAGE if is_ours else hint,
         has_subject=True,
-        pod=where["pod"],
-        container=where["container"],
+        pod=pod["metadata"]["name"],
+        container=container["name"],
     )
 
 
@@ -227,7 +211,7 @@ def _pull_message(pod: Object, snapshot: Snapshot) -> str:
     """Return the kubelet's message, which is in an event: the pod only says that it is backing off."""
     failed = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Failed"]
     texts = [text for text in (str(e.get("message", "")) for e in failed) if not text.startswith("Error: ")]
-    return max((text for text in texts if "pull" in text.lower()), key=len, default="")
+    return telling_error(text for text in texts if "pull" in text.lower())
 
 
 def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:

@@ -351,6 +351,8 @@ def _kubelet(layout: Layout) -> dict[str, object]:
         "evictionPressureTransitionPeriod": "5s",
         "imageGCHighThresholdPercent": 100,
         "serializeImagePulls": False,
+        # The registries of most images are on this machine: a first deploy of many services is not slowed down.
+        "registryPullQPS": 0,
         "registerWithTaints": [],
     }
 

@@ -687,6 +687,18 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
     assert failed(cause, POD) == web(made, *events)
 
 
+def test_an_image_whose_pull_was_put_off() -> None:
+    """The kubelet starts five pulls a second, reports the others as failed, and tries them again: no failure."""
+    made = pod(SET, state=PULLING)
+    put_off = event(made, "Failed", f'Failed to pull image "{IMAGE}": pull QPS exceeded')
+    missing = event(made, "Failed", f'Failed to pull image "{IMAGE}": not found')
+
+    assert web(made, put_off).state is WorkloadState.WAITING
+    assert web(pod(SET, state=waiting("ImagePullBackOff", "pull QPS exceeded"))).state is WorkloadState.WAITING
+    failures = [web(made, *events).cause for events in ((put_off, missing), (missing, put_off))]
+    assert [found and found.hint for found in failures] == [CORRECT, CORRECT]
+
+
 @pytest.mark.parametrize(
     ("reason", "text", "why", "hint"),
     [
