@@ -17,6 +17,7 @@ from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.compose.origins import mount_path
 from composeplat.diagnostics import ComposeplatError, Exit, dotted, format_count, printable
 from composeplat.plan import Plan, make_plan
+from composeplat.plan.fingerprint import hash_ahead
 from composeplat.plan.images import host_mounts, largest_mount
 from composeplat.plan.providers import provided_name, without_provided
 from composeplat.plan.security import check_image_users
@@ -37,6 +38,7 @@ def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] =
     if failed:
         return Exit.INVALID
     plan = without_provided(plan.limited_to(services))
+    hash_ahead(found for service in plan.services for found in service.fingerprints)
     if folder:
         _write(Path(folder), render_files(plan))
     else:

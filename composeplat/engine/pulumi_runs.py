@@ -22,6 +22,7 @@ from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
 from composeplat.engine.workspace import broke_off, explain, is_refused
 from composeplat.plan.desired import Plan
+from composeplat.plan.fingerprint import hash_ahead
 from composeplat.system.records import record
 
 #: The runs of one operation with temporary failures between them.
@@ -53,6 +54,8 @@ _NOBODY = RunHandlers()
 def prepare(stack: Stack, plan: Plan) -> None:
     """Prepare a run with the program of a plan."""
     load_ahead()
+    fingerprints = [found for service in plan.services for found in service.fingerprints]
+    threading.Thread(target=hash_ahead, args=(fingerprints,), daemon=True).start()
     builds = bool(plan.images)
     if builds:
         stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)

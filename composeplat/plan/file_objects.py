@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from composeplat.compose.file_model import DEFAULT_FILE_MODE, FileKind, FileMount, FileObject
-from composeplat.compose.model import Project, Service
+from composeplat.compose.model import NAMED, Project, Service
 from composeplat.compose.origins import Checker
 from composeplat.names import clean, given_name, is_dns_name, make_file_key, shorten
 from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, FilePlan, Identity, Manifest, RequiredObject
@@ -113,11 +113,11 @@ def required_objects(project: Project) -> Iterator[RequiredObject]:
         if name := service.container.runtime:
             where = ("services", service.name, "runtime")
             yield RequiredObject(kind=RUNTIME_CLASS, name=name, path=where, services=frozenset((service.name,)))
+    users = _users(project)
     for volume in project.volumes.values():
-        users = [service.name for service in project.services.values() if volume.name in service.named_volumes]
-        if volume.external and users:
+        if volume.external and (services := users.get((NAMED, volume.name))):
             path, name = ("volumes", volume.name), claim_name(volume)
-            yield RequiredObject(kind="PersistentVolumeClaim", name=name, path=path, services=frozenset(users))
+            yield RequiredObject(kind="PersistentVolumeClaim", name=name, path=path, services=frozenset(services))
     for found in project.mounted_files:
         if found.external:
             yield RequiredObject(
@@ -125,12 +125,18 @@ def required_objects(project: Project) -> Iterator[RequiredObject]:
                 name=object_name(found),
                 key=_data_key(found),
                 path=(found.kind.section, found.name),
-                services=frozenset(
-                    service.name
-                    for service in project.services.values()
-                    if any((mount.kind, mount.source) == (found.kind, found.name) for mount in service.file_mounts)
-                ),
+                services=frozenset(users[found.kind, found.name]),
             )
+
+
+def _users(project: Project) -> dict[tuple[object, str], list[str]]:
+    """The services that mount each volume, config and secret, by its kind and name."""
+    users: dict[tuple[object, str], list[str]] = {}
+    for service in project.services.values():
+        volumes = ((NAMED, name) for name in service.named_volumes)
+        for key in (*volumes, *((mount.kind, mount.source) for mount in service.file_mounts)):
+            users.setdefault(key, []).append(service.name)
+    return users
 
 
 # files in pods --------------------------------------------------------------------------------------------------------

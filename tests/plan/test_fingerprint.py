@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
+import time
 
-from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
+import pytest
+
+from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint, hash_ahead
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from tests.conftest import Project
 
 WEAK = "services: {web: {image: x, environment: {PIN: '1234'}}}"
@@ -48,3 +54,26 @@ def test_it_does_not_reveal_its_inputs(project: Project) -> None:
     found = found_in(project)
 
     assert found.digest not in repr(found)
+
+
+def test_all_hashes_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several threads compute each one once; afterwards nothing is computed again."""
+    secret = ResourceKey(ResourceKind.ENVIRONMENT, "web")
+    found = [Fingerprint(secret, f"of this test {number:016}") for number in range(40)]
+    computed: list[bytes] = []
+    threads = set()
+
+    def scrypt(digest: bytes, **_options: object) -> bytes:
+        computed.append(digest)
+        threads.add(threading.get_ident())
+        time.sleep(0.002)
+        return digest[-16:]
+
+    monkeypatch.setattr(hashlib, "scrypt", scrypt)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    hash_ahead([*found, *found])
+    texts = [str(each) for each in found]
+
+    assert sorted(computed) == sorted(each.digest.encode() for each in found)
+    assert len(threads) == 4
+    assert texts == [each.digest[-16:].encode().hex() for each in found]
