@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -23,6 +24,10 @@ from composeplat.compose.load import Loaded, Request, load
 from composeplat.diagnostics import Diagnostic, Severity
 from composeplat.plan import Plan, make_plan
 from tests import left_out, own_data
+
+# A shell starts what it runs in the background with this signal ignored, and all programs of the tests would be, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+import pulumi
 import pytest
 import typer.main
 from pulumi.runtime import set_all_config
@@ -18,7 +19,7 @@ from composeplat.cli.selection import Choice
 from composeplat.components.program import read_settings
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.load import load
-from composeplat.compose.options import SETTINGS, Options, Request, Settings, Value
+from composeplat.compose.options import SETTINGS, Options, Request, Setting, Settings, Value
 from composeplat.engine.eject import ejected_files
 from tests.conftest import ROOT, Project
 
@@ -70,11 +71,13 @@ def test_each_setting_is_an_argument_of_a_stack() -> None:
         row.name: (parameters[row.argument].annotation, parameters[row.argument].default) for row in SETTINGS.values()
     }
 
-    assert found == {name: (_argument_type(row.default), row.default) for name, row in SETTINGS.items()}
+    assert found == {name: (_argument_type(row), row.default) for name, row in SETTINGS.items()}
 
 
-def _argument_type(default: Value) -> object:
-    return Sequence[str] if isinstance(default, tuple) else type(default)
+def _argument_type(setting: Setting) -> object:
+    if setting.may_be_output:
+        return pulumi.Input[str]  # type: ignore[misc]
+    return Sequence[str] if isinstance(setting.default, tuple) else type(setting.default)
 
 
 def test_each_setting_is_read_from_the_configuration() -> None:

@@ -149,7 +149,8 @@ def test_recordings(site: Path) -> None:
     recordings = sorted(path.stem for path in (ROOT / "docs").glob("*.cast"))
 
     assert recordings
-    assert sorted(path.stem for path in (site / "_images").glob("*.svg")) == recordings
+    # The pages of the benchmarks have plots beside them.
+    assert {path.stem for path in (site / "_images").glob("*.svg")} >= set(recordings)
     assert sorted(path.stem for path in (site / "_downloads").rglob("*.cast")) == recordings
 
 

@@ -20,7 +20,9 @@ from typing import Any
 import pulumi
 
 from composeplat.components.image_loading import export_folder
+from composeplat.components.late_texts import LateTexts
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
+from composeplat.compose.placeholders import without_random
 from composeplat.plan.desired import ImageBuild
 from composeplat.registry.credentials import Login
 from composeplat.registry.image_reference import ImageReference
@@ -42,27 +44,30 @@ def build_image(
     opts: pulumi.ResourceOptions,
     bases: Mapping[str, pulumi.Input[str]] | None = None,
     logins: Mapping[str, Login] | None = None,
+    *,
+    late: LateTexts | None = None,
 ) -> pulumi.CustomResource:
     """Register a build; the ``ref`` of a pushed image is its reference by digest. ``bases`` are images, by context.
 
     ``logins`` are logins by registry; without any, the provider uses those of the Docker configuration.
     """
     build = image.build
+    late = late or LateTexts()
     if image.derived:
         # Stacks of one environment in several namespaces may build at the same time.
-        owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{image.reference}"
+        owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{without_random(image.reference)}"
         build = replace(build, context=copy_host_content(owner, image.contents))
     module: Any = import_module("pulumi_docker_build")
     resource: pulumi.CustomResource = module.Image(
         name,
         # The provider returns a digest for full references only.
-        tags=[str(ImageReference.parse(tag)) for tag in (image.reference, *build.tags)],
+        tags=[_full_reference(tag, late) for tag in (image.reference, *build.tags)],
         **_destination(image),
         build_on_preview=False,
-        registries=[_registry(name, login) for name, login in (logins or {}).items()] or None,
+        registries=[_registry(name, login, late) for name, login in (logins or {}).items()] or None,
         builder={"name": builder} if builder else None,
         opts=opts,
-        **_arguments(build, bases or {}),
+        **_arguments(build, bases or {}, late),
     )
     return resource
 
@@ -76,15 +81,15 @@ def _destination(image: ImageBuild) -> dict[str, Any]:
     return {"push": False, "exports": [{"oci": {"dest": str(folder), "tar": False}}]}
 
 
-def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
+def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateTexts) -> dict[str, Any]:
     context: dict[str, Any] = {"location": build.context}
     if build.additional_contexts:
         context["named"] = {
             name: {"location": pulumi.Output.concat("docker-image://", bases[name]) if name in bases else place}
             for name, place in build.additional_contexts.items()
         }
-    args = {**build.args, **_fingerprint(build)}
-    secrets = {secret.name: _value(secret) for secret in build.secrets}
+    args = late.all({**build.args, **_fingerprint(build)})
+    secrets = late.all({secret.name: _value(secret) for secret in build.secrets})
     asked = {
         "context": context,
         "dockerfile": _dockerfile(build),
@@ -101,11 +106,19 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str
         "platforms": list(build.platforms),
         "add_hosts": list(build.extra_hosts),
     }
-    return {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
+    given = {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
+    return {name: late.all(value) for name, value in given.items()}
 
 
-def _registry(name: str, login: Login) -> dict[str, pulumi.Input[str]]:
-    return {"address": name, "username": login.user, "password": pulumi.Output.secret(login.password)}
+def _full_reference(tag: str, late: LateTexts) -> pulumi.Input[str]:
+    if not late.is_late(tag):
+        return str(ImageReference.parse(tag))
+    return pulumi.Output.from_input(late.text(tag)).apply(lambda text: str(ImageReference.parse(text)))
+
+
+def _registry(name: str, login: Login, late: LateTexts) -> dict[str, pulumi.Input[str]]:
+    password = pulumi.Output.secret(late.text(login.password))
+    return {"address": name, "username": late.text(login.user), "password": password}
 
 
 def _dockerfile(build: Build) -> dict[str, str]:

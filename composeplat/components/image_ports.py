@@ -12,6 +12,7 @@ from typing import Any
 
 import pulumi
 
+from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.variables import Variables
 from composeplat.plan.desired import BuiltImage, DesiredObject, Manifest
 from composeplat.plan.services import add_image_ports
@@ -30,7 +31,7 @@ class ImagePorts:
         """Start to read the ports of all images with a known name, at the same time."""
         if self._exposed:
             for desired in objects:
-                if desired.ports_of and isinstance(desired.ports_of, str):
+                if desired.ports_of and isinstance(desired.ports_of, str) and not has_placeholder(desired.ports_of):
                     self._exposed.request(desired.ports_of)
 
     def remember(self, image: str, ports: Ports) -> None:
@@ -39,7 +40,8 @@ class ImagePorts:
             self._exposed.remember(image, ports)
 
     def set_ports(self, bound: Manifest, image: BuiltImage | str, built: Mapping[str, pulumi.Input[str]]) -> None:
-        if self._exposed and image:
+        """Add the ports of an image to a Service; those of an image that is an output are not looked for."""
+        if self._exposed and image and not has_placeholder(str(image)):
             bound["spec"] = pulumi.Output.from_input(self._spec(self._exposed, bound["spec"], image, built))
 
     async def _spec(

@@ -12,8 +12,11 @@ from typing import Any
 
 import pulumi
 
+from composeplat.components.late_texts import LateTexts
+from composeplat.compose.placeholders import LateNumber
 from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
+from composeplat.plan.pods import DOCKER_CONFIG_TYPE
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.restarts import TemplatesHash, hash_text
 from composeplat.plan.revealed import Revealed
@@ -22,6 +25,8 @@ from composeplat.system.records import record
 FIELD_MANAGER = "composeplat"
 SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
 
+#: The fields in which Kubernetes expands ``$(X)``.
+_EXPANDED = ("command", "args")
 #: With a fixed field manager, the next deploy owns the objects of a killed one.
 _FIELD_MANAGER_ANNOTATION = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
 #: The garbage collector deletes the pods of an object, and the engine waits until they are gone.
@@ -35,6 +40,8 @@ class LateValues:
     confidential: tuple[str, ...] = ()
     images: dict[str, pulumi.Input[str]] = field(default_factory=dict)
     """By service."""
+    texts: LateTexts = field(default_factory=LateTexts)
+    """The arguments that are outputs."""
     salts: dict[ResourceKey, pulumi.Output[str]] = field(default_factory=dict)
     """By the key of the Secret that has it."""
 
@@ -42,6 +49,9 @@ class LateValues:
 def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
     """Return a copy of a manifest with all late values; with ``awaits``, Pulumi waits for its readiness."""
     bound: Manifest = _bind(manifest, late)
+    for field_name in ("data", "binaryData"):
+        if field_name in manifest and (manifest["kind"] == "Secret" or field_name == "binaryData"):
+            bound[field_name] = _bind_data(manifest, manifest[field_name], late)
     annotations = bound["metadata"].get("annotations") or {}
     # A claim is bound when its first pod starts, and an Ingress may never get an address: nothing may wait for them.
     skips = not awaits or manifest["kind"] in ("PersistentVolumeClaim", "Ingress", "Service")
@@ -67,21 +77,50 @@ def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
     return metadata.apply(lambda found: str((found.get("annotations") or {}).get(SALT_ANNOTATION) or found["uid"]))
 
 
-def _bind(value: Any, late: LateValues) -> Any:
+def _bind_data(manifest: Manifest, data: Any, late: LateValues) -> Any:
+    """Put late values into data in Base64; data that was read from a state has a value of its own."""
+    if not isinstance(data, dict):
+        return _bind(data, late)
+    bind_text = late.texts.docker_config if manifest.get("type") == DOCKER_CONFIG_TYPE else late.texts.data
+    return {key: bind_text(text) if isinstance(text, str) else _bind(text, late) for key, text in data.items()}
+
+
+def _bind(value: Any, late: LateValues, *, escapes: bool = False) -> Any:
     match value:
         case BuiltImage():
             return late.images[value.service]
         case Revealed():
             return pulumi.Output.secret(value.value)
         case Fingerprint():
-            return late.salts[value.secret].apply(value.keyed)
+            return _bind_fingerprint(value, late)
+        case LateNumber():
+            return late.texts.number(value.placeholder)
         case TemplatesHash():
             return pulumi.Output.json_dumps(_bind(list(value.templates), late), sort_keys=True).apply(hash_text)
+        case dict() | list() | str():
+            return _bind_parts(value, late, escapes=escapes)
+        case _:
+            return value
+
+
+def _bind_parts(value: dict[str, Any] | list[Any] | str, late: LateValues, *, escapes: bool) -> Any:
+    match value:
         case dict():
-            return {key: _bind(item, late) for key, item in value.items()}
+            return {key: _bind(item, late, escapes=key in _EXPANDED) for key, item in value.items()}
         case list():
-            return [_bind(item, late) for item in value]
+            return [_bind(item, late, escapes=escapes) for item in value]
+        case str() if late.texts.is_late(value):
+            return late.texts.text(value, escapes=escapes)
         case str() if any(secret in value for secret in late.confidential):
             return pulumi.Output.secret(value)
         case _:
             return value
+
+
+def _bind_fingerprint(value: Fingerprint, late: LateValues) -> Any:
+    salt = late.salts[value.secret]
+    if not value.late:
+        return salt.apply(value.keyed)
+    # Like the hash of any value, it reveals none.
+    values = pulumi.Output.unsecret(late.texts.values_of(value.late))
+    return pulumi.Output.all(salt, values).apply(lambda known: value.keyed(*known))

@@ -7,17 +7,19 @@ Owns the tree of components, and the order in which objects are registered.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pulumi
 
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
+from composeplat.components.definition import parse_logins, plain_logins, plan_definition, with_hint
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image import build_image
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.image_ports import ImagePorts
+from composeplat.components.late_texts import LateTexts
 from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, read_salt
 from composeplat.components.resource_names import (
     ENDPOINTS_TYPE,
@@ -28,11 +30,9 @@ from composeplat.components.resource_names import (
     ResourceName,
 )
 from composeplat.components.resource_types import register_object, register_typed_object
-from composeplat.compose.load import Loaded, load_definition
-from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
-from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity, dotted
-from composeplat.plan import Plan, make_plan
+from composeplat.diagnostics import MissingPiece
+from composeplat.plan import Plan
 from composeplat.plan.desired import (
     BuiltImage,
     DesiredObject,
@@ -43,10 +43,7 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from composeplat.plan.security import check_image_users
-from composeplat.publication import publications
-from composeplat.registry.credentials import Login, read_logins
-from composeplat.registry.image_config import read_users
+from composeplat.registry.credentials import Login
 from composeplat.system.deadline import Deadline
 
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
@@ -57,7 +54,8 @@ _KUBERNETES_TYPE = "kubernetes:core/v1:Namespace"
 class ComposeStack(pulumi.ComponentResource):
     """The services, volumes and endpoints of a Compose file.
 
-    ``file`` and the names decide the plan, so they are plain values, known when the program runs.
+    ``file`` and the names of services decide the plan, so they are plain values, known when the program runs.
+    Values of variables, images and addresses may be outputs: objects get them once they are known.
     With ``waits``, our own hooks wait for Compose's conditions, in the cluster of the kubeconfig; without it, Pulumi
     waits, for which every condition is "ready".
     The default is True, but False below a Kubernetes provider of the caller, which may be for another cluster.
@@ -77,11 +75,11 @@ class ComposeStack(pulumi.ComponentResource):
         *,
         file: str | Path | Sequence[str | Path] = (),
         environment_name: str = "",
-        namespace: str = "",
+        namespace: pulumi.Input[str] = "",
         full: bool = False,
         profiles: Sequence[str] = (),
-        endpoint_domain: str = "",
-        registry: str = "",
+        endpoint_domain: pulumi.Input[str] = "",
+        registry: pulumi.Input[str] = "",
         ingress_class: str = "",
         gateway: str = "",
         tls_secret: str = "",
@@ -91,10 +89,11 @@ class ComposeStack(pulumi.ComponentResource):
         pull_secret: bool = False,
         allow_outside: bool = False,
         env_files: Sequence[str | Path] = (),
-        variables: Mapping[str, str] | None = None,
+        variables: Mapping[str, pulumi.Input[str]] | None = None,
+        images: Mapping[str, pulumi.Input[str]] | None = None,
         builder: str = "",
         timeout: float = DEFAULT_TIMEOUT_S,
-        registries: Sequence[Mapping[str, str]] = (),
+        registries: Sequence[Mapping[str, pulumi.Input[str]]] = (),
         plan: Plan | None = None,
         gate: DependencyGate | None = None,
         loader: ImageLoader | None = None,
@@ -104,17 +103,19 @@ class ComposeStack(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(STACK_TYPE, name, None, opts)
-        logins = _logins(registries)
+        late = LateTexts()
+        logins = parse_logins(registries, late)
         is_typed = plan is None
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
-            shell = dict(os.environ) if variables is None else dict(variables)
+            given = dict(os.environ) if variables is None else variables
+            shell = {key: late.add(key, value) for key, value in given.items()}
             options = Options(
-                namespace=namespace,
+                namespace=late.add("namespace", namespace),
                 full=full,
                 profile=tuple(profiles),
-                domain=endpoint_domain,
-                registry=registry,
+                domain=late.add("endpoint_domain", endpoint_domain),
+                registry=late.add("registry", registry),
                 ingress_class=ingress_class,
                 gateway=gateway,
                 tls_secret=tls_secret,
@@ -137,14 +138,18 @@ class ComposeStack(pulumi.ComponentResource):
                 env_files=tuple(str(path) for path in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
             )
-            plan = _plan(request, self)
+            other_images = {service: late.add(f"images[{service}]", image) for service, image in (images or {}).items()}
+            plan = plan_definition(request, self, other_images, late)
+            late.report_unknown(self)
         if waits is None:
-            waits = self.get_provider(_KUBERNETES_TYPE) is None
+            waits = self.get_provider(_KUBERNETES_TYPE) is None and not late.is_late(plan.namespace)
+        if waits and late.is_late(plan.namespace):
+            raise pulumi.RunError("'waits=True' needs a 'namespace' that is a plain value")
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan, timeout)
-        registrar = _Registrar(name, plan, {}, logins, loader, awaits=not waits, is_typed=is_typed)
+        registrar = _Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
         self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
-        self.urls = pulumi.Output.from_input([url for endpoint in plan.endpoints for url in endpoint.urls])
+        self.urls = pulumi.Output.all(*(late.text(url) for endpoint in plan.endpoints for url in endpoint.urls))
         self.register_outputs({"urls": self.urls})
 
     def _register(
@@ -185,6 +190,7 @@ class _Registrar:
         resources: dict[ResourceKey, pulumi.Resource],
         logins: Mapping[str, Login],
         loader: ImageLoader | None,
+        texts: LateTexts,
         *,
         awaits: bool,
         is_typed: bool,
@@ -194,14 +200,14 @@ class _Registrar:
         self.awaits = awaits
         self._register_object = register_typed_object if is_typed else register_object
         """With outputs that a program can read by their names, or without."""
-        self.late = LateValues(confidential=plan.confidential)
+        self.late = LateValues(confidential=plan.confidential, texts=texts)
         self.built: dict[str, pulumi.Resource] = {}
         """The builds, by service."""
         self.awaited_builds: list[pulumi.Resource] = []
         """Every object comes after these builds."""
         self.logins = logins
         self.loader = loader
-        self.ports = ImagePorts(logins)
+        self.ports = ImagePorts(plain_logins(logins))
         if loader:
             loader.on_ports = self.ports.remember
         self.salted = {found.secret for service in plan.services for found in service.fingerprints}
@@ -289,7 +295,9 @@ class ComposeService(pulumi.ComponentResource):
         # Other environments may share its layers, so the image stays in the registry when the stack is destroyed.
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
         name = ResourceName.make(self._stack, ResourceKind.IMAGE, self._plan.cluster_name)
-        resource = build_image(str(name), image, builder, kept, bases, self._registrar.logins)
+        resource = build_image(
+            str(name), image, builder, kept, bases, self._registrar.logins, late=self._registrar.late.texts
+        )
         loader = self._registrar.loader if image.is_loaded else None
         built[self._plan.name] = (
             loader.load(image.service, image.reference, resource) if loader else resource.ref  # type: ignore[attr-defined]
@@ -298,7 +306,8 @@ class ComposeService(pulumi.ComponentResource):
 
     def add_objects(self, gate: DependencyGate | None) -> None:
         plan = self._plan
-        self.image = pulumi.Output.from_input(self._registrar.late.images.get(plan.name, str(plan.image)))
+        late = self._registrar.late
+        self.image = pulumi.Output.from_input(late.images.get(plan.name) or late.texts.text(str(plan.image)))
         for desired in plan.objects:
             is_workload = desired.key.kind is ResourceKind.WORKLOAD
             hooks = gate.hooks(plan, self._stack) if gate and is_workload else None
@@ -318,64 +327,8 @@ class ComposeEndpoints(pulumi.ComponentResource):
         super().__init__(ENDPOINTS_TYPE, str(name), None, opts)
         for desired in plan.objects:
             registrar.register(desired, self)
-        self.urls = pulumi.Output.from_input(list(plan.urls))
+        self.urls = pulumi.Output.all(*(registrar.late.texts.text(url) for url in plan.urls))
         self.register_outputs({})
-
-
-def _plan(request: Request, resource: pulumi.Resource) -> Plan:
-    """Load and plan; errors end the program with every message, as errors of Pulumi."""
-    try:
-        loaded = load_definition(request)
-        plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
-        check_image_users(
-            loaded.project,
-            loaded.settings,
-            loaded.origins,
-            loaded.report,
-            lambda images: read_users(images, os.environ, request.logins),
-        )
-        check_builds(plan.own_builds, loaded.origins, loaded.report)
-        _refuse_providers(loaded)
-        loaded.report.raise_if_errors()
-    except InvalidDefinition as error:
-        raise pulumi.RunError("\n".join(map(_with_hint, error.report.at_least(Severity.WARNING)))) from error
-    except ComposeplatError as error:
-        raise pulumi.RunError(_with_hint(error)) from error
-    for diagnostic in loaded.report.at_least(Severity.WARNING):
-        pulumi.log.warn(_with_hint(diagnostic), resource=resource)
-    for line in loaded.report.summaries():
-        pulumi.log.info(line, resource=resource)
-    context = read_kubeconfig(os.environ).current or "of the provider"
-    published = (publication.text for publication in publications(loaded, plan, context=context))
-    for text in (*_unchecked(plan), *published):
-        pulumi.log.info(text, resource=resource)
-    return plan.with_confidential(loaded.confidential)
-
-
-def _refuse_providers(loaded: Loaded) -> None:
-    """Report services that a program would give: Pulumi runs its own program for a preview too."""
-    for name in loaded.project.providers:
-        path = ("services", name, "provider")
-        message = f"{dotted(path)} would run a program on this machine, which 'platform deploy' alone does"
-        hint = "deploy with it, or leave the service out and set its dependents' variables in 'environment'"
-        loaded.report.add("provider-refused", loaded.origins.at(*path), path, message, hint)
-
-
-def _unchecked(plan: Plan) -> Iterator[str]:
-    """Name the objects of others that a plan requires: ``platform`` checks that they exist, Pulumi does not."""
-    for required in plan.required:
-        yield f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
-
-
-def _logins(registries: Sequence[Mapping[str, str]]) -> dict[str, Login]:
-    try:
-        return read_logins(registries)
-    except ComposeplatError as error:
-        raise pulumi.RunError(_with_hint(error)) from error
-
-
-def _with_hint(problem: Diagnostic | ComposeplatError) -> str:
-    return f"{problem}\n  hint: {problem.hint}" if problem.hint else str(problem)
 
 
 def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:
@@ -384,6 +337,6 @@ def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:
     try:
         access = find_access(os.environ)
     except MissingPiece as error:
-        raise pulumi.RunError(_with_hint(error)) from error
+        raise pulumi.RunError(with_hint(error)) from error
     watcher = Watcher(access, plan.namespace, plan.environment, plan.workload_kinds)
     return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(timeout, plan.start_delays))

@@ -46,7 +46,7 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, ref
         report.add("too-large", scalar.span, (), message, "mount large values as files")
         return scalar
     for variable in outcome.used:
-        _add_reference(variable, variables, references)
+        _add_reference(variable, variables, references, scalar.span)
     for name in dict.fromkeys(outcome.unset):
         _report_unset(name, scalar.span, report)
     for variable in outcome.required:
@@ -58,9 +58,10 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, ref
     return Scalar(scalar.span, value, scalar.written, scalar.plain, scalar.tag, is_substituted=True)
 
 
-def _add_reference(variable: Variable, variables: Variables, references: VariableReferences) -> None:
+def _add_reference(variable: Variable, variables: Variables, references: VariableReferences, span: Span) -> None:
     default = variable.word_text if variable.operator in (":-", "-") else None
-    references.add(variable.name, variables, default=default, required=variable.operator in (":?", "?"))
+    required = variable.operator in (":?", "?")
+    references.add(variable.name, variables, default=default, required=required, span=span)
 
 
 def _report_unset(name: str, span: Span, report: Report) -> None:

@@ -18,7 +18,8 @@ from pathlib import PurePath
 from composeplat.compose.discovery import PLATFORM_NAMES
 from composeplat.compose.keys import path_of_key
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
-from composeplat.compose.values import BadValue, clean_target, parse_mount, parse_port
+from composeplat.compose.port_values import parse_port
+from composeplat.compose.values import BadValue, clean_target, parse_mount
 from composeplat.diagnostics import PathKey, Report, dotted
 
 Pattern = tuple[str, ...]

@@ -36,6 +36,8 @@ class Setting:
     metavar: str | None = None
     short_option: str = ""
     minimum: float | None = None
+    may_be_output: bool = False
+    """Whether the argument may be an output of another resource."""
     is_rendered: bool = False
     """Whether it changes the objects that ``platform render`` prints."""
     variable: str = ""
@@ -109,6 +111,7 @@ class Options:
         short_option="-n",
         variable="PLATFORM_NAMESPACE",
         config_key="namespace",
+        may_be_output=True,
         is_valid=is_dns_label,
         requirement="letters, digits and '-'",
     )
@@ -135,6 +138,7 @@ class Options:
         is_rendered=True,
         variable="PLATFORM_DOMAIN",
         config_key="domain",
+        may_be_output=True,
         argument="endpoint_domain",
         is_valid=is_dns_name,
         requirement="a DNS name such as apps.example.com",
@@ -207,6 +211,7 @@ class Options:
         is_rendered=True,
         variable="PLATFORM_REGISTRY",
         config_key="registry",
+        may_be_output=True,
         is_valid=_is_registry,
         requirement="HOST or HOST/PATH, without a scheme",
         normalize=lambda text: text.rstrip("/"),

@@ -11,13 +11,11 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
 
 from composeplat.compose.command_args import split_args
+from composeplat.compose.placeholders import LateNumber, is_placeholder, replace_placeholders
 from composeplat.system.records import record
 
-MAX_PORT = 65535
-MAX_PORTS_IN_RANGE = 256
 MAX_COMMAND = 1024 * 1024
 _MAX_INT = 2**31 - 1
 _MAX_QUANTITY = 2**63 - 1
@@ -56,6 +54,11 @@ def parse_int(text: str, *, lowest: int = 0, highest: int = _MAX_INT) -> int:
     if not lowest <= number <= highest:
         raise BadValue(expected)
     return number
+
+
+def parse_count(text: str, *, highest: int) -> int:
+    """Read a number of pods. One that only Pulumi knows counts as several."""
+    return LateNumber(2, text) if is_placeholder(text) else parse_int(text, highest=highest)
 
 
 # durations ------------------------------------------------------------------------------------------------------------
@@ -152,98 +155,6 @@ def show_size(size: int) -> str:
 
 def show_cpus(milli: int) -> str:
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
-
-
-# ports ----------------------------------------------------------------------------------------------------------------
-
-_ADDRESS = re.compile(
-    r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*|localhost)\Z", re.ASCII
-)
-PROTOCOLS = ("tcp", "udp", "sctp")
-
-
-@record(kw_only=True)
-class PortText:
-    """A port in its short form, ``ip:published:target/protocol``, with ranges expanded to pairs."""
-
-    pairs: tuple[tuple[int | None, int], ...]
-    """(published or None, target)"""
-    protocol: str
-    host_ip: str
-    from_range: bool = False
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address is a loopback address."""
-    if address == "localhost":
-        return True
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
-    return (mapped or parsed).is_loopback
-
-
-def parse_port_number(text: str) -> int:
-    return parse_int(text, lowest=1, highest=MAX_PORT)
-
-
-def parse_port_range(text: str) -> range:
-    first, dash, last = text.partition("-")
-    start = parse_port_number(first)
-    stop = parse_port_number(last) if dash else start
-    if stop < start:
-        raise BadValue("must be a range from a lower port to a higher one")
-    if stop - start >= MAX_PORTS_IN_RANGE:
-        raise BadValue(f"must name at most {MAX_PORTS_IN_RANGE} ports in one range")
-    return range(start, stop + 1)
-
-
-def parse_port(text: str) -> PortText:
-    """Read the short form ``[[ip:]published:]target[/protocol]``."""
-    expected = "must be a port such as 80, 8080:80, 127.0.0.1:8080:80 or 53:53/udp"
-    rest, slash, protocol = text.partition("/")
-    protocol = protocol.lower() if slash else "tcp"
-    if protocol not in PROTOCOLS:
-        raise BadValue("must have a protocol of tcp, udp or sctp after the '/'")
-    host_ip, published = "", ""
-    is_bracketed = rest.startswith("[")
-    if is_bracketed:
-        host_ip, _, rest = rest[1:].partition("]:")
-    match rest.split(":"):
-        case [target]:
-            pass
-        case [published, target]:
-            pass
-        case [*address, published, target] if not is_bracketed:  # an IPv6 address without brackets has colons
-            host_ip = ":".join(address)
-        case _:
-            raise BadValue(expected)
-    if host_ip and not _ADDRESS.match(host_ip):
-        raise BadValue(expected)
-    try:
-        targets = parse_port_range(target)
-        sources = parse_port_range(published) if published else None
-    except BadValue as error:
-        looks_like_ports = re.fullmatch(r"[0-9:.\[\]-]*[0-9]", rest)
-        raise BadValue(str(error) if looks_like_ports else expected) from error
-    return PortText(
-        pairs=pair_ports(sources, targets),
-        protocol=protocol,
-        host_ip=host_ip,
-        from_range=sources is not None and len(sources) > len(targets),
-    )
-
-
-def pair_ports(sources: range | None, targets: range) -> tuple[tuple[int | None, int], ...]:
-    if sources is None:
-        return tuple((None, target) for target in targets)
-    if len(targets) == 1:
-        return ((sources[0], targets[0]),)
-    if len(sources) != len(targets):
-        raise BadValue("must have ranges of the same length on both sides")
-    return tuple(zip(sources, targets, strict=True))
 
 
 # volumes --------------------------------------------------------------------------------------------------------------
@@ -394,6 +305,7 @@ _MAX_IMAGE_CHARS = 512
 
 def parse_image(text: str) -> str:
     """Check an image reference."""
-    if len(text) > _MAX_IMAGE_CHARS or not _IMAGE.match(text):
+    known = replace_placeholders(text, "x")
+    if len(known) > _MAX_IMAGE_CHARS or not _IMAGE.match(known):
         raise BadValue("must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0")
     return text

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.compose.values import BadValue, parse_bool
+from composeplat.diagnostics import Span
 from composeplat.system.records import record
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -130,6 +131,8 @@ class VariableReference:
     value: str | None = None
     layer: str | None = None
     """The layer of the value at the first use: an included file may have variables of its own."""
+    span: Span | None = None
+    """The place of the first use in a file."""
 
 
 @dataclass(slots=True)
@@ -140,10 +143,12 @@ class VariableReferences:
     length: int = 0
     """Of all substituted values."""
 
-    def add(self, name: str, variables: Variables, *, default: str | None, required: bool) -> None:
+    def add(
+        self, name: str, variables: Variables, *, default: str | None, required: bool, span: Span | None = None
+    ) -> None:
         reference = self._kept.get(name)
         if reference is None:
-            reference = VariableReference(name, value=variables.lookup(name), layer=variables.layer_of(name))
+            reference = VariableReference(name, value=variables.lookup(name), layer=variables.layer_of(name), span=span)
             self._kept[name] = reference
         reference.required = reference.required or required
         if reference.default is None:

@@ -11,6 +11,7 @@ from itertools import islice
 from composeplat.compose.model import Endpoint, Port, Route, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, port_path, route_path
+from composeplat.compose.placeholders import has_placeholder, replace_placeholders
 from composeplat.diagnostics import PathKey, dotted, join_some
 from composeplat.names import (
     LABEL_PREFIX,
@@ -220,9 +221,12 @@ def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:
 
 def _plan_endpoint(checker: Checker, spec: EndpointSpec, settings: Settings, identity: Identity) -> EndpointPlan:
     host, shortened = endpoint_host(spec.name, settings.namespace, settings.domain)
+    if has_placeholder(settings.namespace):
+        # Its length is not known.
+        host, shortened = f"{spec.name}-{settings.namespace}.{settings.domain}", False
     if shortened:
         checker.add("hostname-truncated", spec.origin, "has a host name too long for DNS; it is shortened, with a hash")
-    if settings.domain and not is_dns_name(host):
+    if settings.domain and not is_dns_name(replace_placeholders(host, "x")):
         checker.add("invalid-name", spec.origin, "has a host name longer than DNS allows", "use a shorter domain")
     labels, annotations = _split_labels(checker, spec)
     routes = sorted(spec.routes, key=lambda route: (-len(route.path), route.path))

@@ -18,6 +18,7 @@ from dataclasses import field
 from functools import lru_cache
 
 from composeplat.compose.model import HostFile
+from composeplat.compose.placeholders import PLACEHOLDER_START, placeholders_in, without_random
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.system.records import record
@@ -39,9 +40,17 @@ class Fingerprint:
 
     secret: ResourceKey
     digest: str = field(repr=False)
+    late: tuple[str, ...] = field(default=(), repr=False)
+    """The placeholders in its values."""
 
-    def keyed(self, salt: str) -> str:
-        return hmac.digest(salt.encode(), _stretch(self.digest).encode(), "sha256")[:_HASH_BYTES].hex()
+    def keyed(self, salt: str, values: Iterable[str] = ()) -> str:
+        """Return the hash with a salt; ``values`` are those of the placeholders."""
+        whole = hashlib.sha256(self.digest.encode())
+        late = list(values)
+        for value in late:
+            whole.update(f"\0{len(value)}\0{value}".encode())
+        digest = whole.hexdigest() if late else self.digest
+        return hmac.digest(salt.encode(), _stretch(digest).encode(), "sha256")[:_HASH_BYTES].hex()
 
     def __str__(self) -> str:
         """Return a hash without a salt, which only a cluster has; guessing values by it is slow."""
@@ -88,13 +97,18 @@ def fingerprint(
     """
     if not variables and not files and not objects:
         return None
-    digest = hashlib.sha256(f"{owner}\0".encode())
+    late: dict[str, None] = {}
+    digest = hashlib.sha256(f"{without_random(owner)}\0".encode())
     for name, value in sorted(variables.items()):
-        digest.update(f"{name}={value}\0".encode())
+        late |= dict.fromkeys(placeholders_in(value))
+        digest.update(f"{name}={without_random(value)}\0".encode())
     for key, file in sorted(files.items()):
         digest.update(f"\0{key}\0{file.mode:o}\0{len(file.content)}\0".encode())
         digest.update(file.content)
     for name, content in sorted((str(key), content) for key, content in objects.items()):
-        digest.update(f"\0{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return Fingerprint(secret, digest.hexdigest())
+        found = content.decode(errors="replace") if PLACEHOLDER_START in content else ""
+        late |= dict.fromkeys(placeholders_in(found))
+        known = without_random(found).encode() or content
+        digest.update(f"\0{name}\0{len(known)}\0".encode())
+        digest.update(known)
+    return Fingerprint(secret, digest.hexdigest(), tuple(late))

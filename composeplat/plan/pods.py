@@ -33,6 +33,8 @@ from composeplat.plan.tools import TOOLS_MOUNT
 from composeplat.registry.credentials import Login
 from composeplat.system.records import record
 
+DOCKER_CONFIG_TYPE = "kubernetes.io/dockerconfigjson"
+
 
 @record(kw_only=True)
 class PodInputs:
@@ -82,7 +84,7 @@ def plan_pull_secret(service: Service, identity: Identity, login: Login) -> Mani
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": identity.service_metadata(pull_secret_name(service), clean(service.name)),
-        "type": "kubernetes.io/dockerconfigjson",
+        "type": DOCKER_CONFIG_TYPE,
         "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode("ascii")},
     }
 

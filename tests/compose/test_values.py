@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.port_values import pair_ports, parse_port, parse_port_range
 from composeplat.compose.values import (
     BadValue,
     MountText,
     clean_sub_path,
     clean_target,
     is_host_path,
-    pair_ports,
     parse_bool,
     parse_cpus,
     parse_duration,
     parse_image,
     parse_int,
     parse_mount,
-    parse_port,
-    parse_port_range,
     parse_size,
     parse_user,
     show_cpus,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
@@ -265,3 +266,78 @@ def test_a_callers_provider(program: Program, tmp_path: Path) -> None:
 
     check_order(environment, "db", "web")
     check_order(environment, "queue", "worker")
+
+
+OUTPUTS = """
+import pulumi
+from pulumi_kubernetes.core.v1 import Namespace, Service
+
+from composeplat import ComposeStack
+
+config = pulumi.Config()
+space = Namespace("space", metadata={"name": pulumi.get_stack()}, opts=pulumi.ResourceOptions(retain_on_delete=True))
+# Its ID is known once it is there.
+database = Service("database", metadata={"name": "database", "namespace": space.metadata.name},
+                   spec={"ports": [{"port": 5432}]})
+shop = ComposeStack(
+    "shop",
+    file="shop.yaml",
+    namespace=space.metadata.name,
+    variables={
+        "DATABASE": database.id,
+        "DB": pulumi.Output.concat("db://", database.id),
+        "LOGIN": config.require_secret("login"),
+        "PODS": config.require("pods"),
+        "PORT": database.spec.ports[0].port,
+    },
+    waits=False,
+)
+pulumi.export("image", shop.services["web"].image)
+"""
+LATE = f"""\
+services:
+  web:
+    image: busybox:1.37
+    command: {SLEEP}
+    scale: ${{PODS}}
+    ports: ["${{PORT}}:80"]
+    environment: {{DB: "${{DB}}", LOGIN: "${{LOGIN}}"}}
+    annotations: {{database: "${{DATABASE}}"}}
+"""
+
+
+def test_outputs(program: Program) -> None:
+    """Objects have the outputs of resources of the same program, which a preview doesn't know; secrets stay secret."""
+    environment = program.environment
+    environment.write(OUTPUTS, "__main__.py")
+    environment.write(LATE, "shop.yaml")
+    program.expect("config", "set", "--secret", "login", "open sesame")
+    program.expect("config", "set", "pods", "2")
+
+    preview = program.expect("preview")
+    assert "DATABASE, DB are not known before the update" in preview
+    program.expect("up", "--yes", "--skip-preview")
+
+    database = f"{environment.namespace}/database"
+    pods = environment.pods("web")
+    assert [pod["metadata"]["annotations"]["database"] for pod in pods] == [database] * 2
+    secret = next(
+        manifest for manifest in environment.objects("v1", "Secret") if manifest["metadata"]["name"] == "web-env"
+    )
+    values = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
+    assert values == {"DB": f"db://{database}", "LOGIN": "open sesame"}
+    web = next(manifest for manifest in environment.objects("v1", "Service") if manifest["metadata"]["name"] == "web")
+    assert {port["port"] for port in web["spec"]["ports"]} == {80, 5432}
+    state = program.expect("stack", "export")
+    assert "open sesame" not in state
+    assert base64.b64encode(b"open sesame").decode() not in state
+    program.expect("preview", "--expect-no-changes")
+
+    # A new value of an output replaces the pods, as one of a variable does.
+    program.expect("config", "set", "--secret", "login", "another")
+    assert "~ 2 to update\n" in program.expect("preview")
+    program.expect("up", "--yes", "--skip-preview")
+    changed = environment.pods("web")
+    assert {pod["metadata"]["uid"] for pod in changed}.isdisjoint(pod["metadata"]["uid"] for pod in pods)
+    program.expect("destroy", "--yes", "--skip-preview")
+    assert environment.names() == set()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from composeplat.compose.port_values import MAX_PORT, parse_port, parse_port_range
 from composeplat.compose.values import (
-    MAX_PORT,
     BadValue,
     UserText,
     clean_sub_path,
@@ -23,8 +23,6 @@ from composeplat.compose.values import (
     parse_image,
     parse_int,
     parse_mount,
-    parse_port,
-    parse_port_range,
     parse_size,
     parse_user,
     show_cpus,

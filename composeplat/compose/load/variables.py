@@ -18,6 +18,7 @@ from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import Mapping as MappingNode
 from composeplat.compose.nodes import Node, Scalar
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value
+from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
 from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, VariableReferences, Variables
 from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span, quoted
 from composeplat.names import make_label
@@ -197,13 +198,15 @@ def _environment_name(
     given = _given_names(request, variables, documents)
     chosen = next((name for name in (*given, folder.name) if name), "default")
     label = make_label(chosen)
-    if label:
+    if label and not has_placeholder(chosen):
         return label
     source = documents[0].span.source if documents else Source(name=str(folder), base=folder)
     written = _written_name(documents)
     span = written.span if written is not None and chosen is given[-1] else Span(source)
-    hint = "give one with --name or the key 'name'"
-    report.add("invalid-name", span, ("name",), "the environment's name has no letter or digit", hint)
+    problem, hint = "has no letter or digit", "give one with --name or the key 'name'"
+    if has_placeholder(chosen):
+        problem, hint = "is not known before the program runs", late_hint(map(name_of, placeholders_in(chosen)))
+    report.add("invalid-name", span, ("name",), f"the environment's name {problem}", hint)
     return "default"
 
 
@@ -251,4 +254,4 @@ def _check_settings(settings: Settings) -> None:
 
 
 def _is_wrong(setting: Setting, value: Value) -> bool:
-    return isinstance(value, str) and value != "" and not setting.is_valid(value)
+    return isinstance(value, str) and value != "" and not setting.is_valid(replace_placeholders(value, "x"))

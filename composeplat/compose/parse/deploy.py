@@ -13,7 +13,7 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.scheduling import parse_scheduling
 from composeplat.compose.parse.shared_pods import joins_another
 from composeplat.compose.rollout_model import Mode, Scheduling
-from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
+from composeplat.compose.values import BadValue, parse_count, parse_cpus, parse_int, parse_size
 from composeplat.system.records import record
 
 _RESTARTS = {
@@ -58,12 +58,12 @@ def parse_deploy(service: Section) -> Deploy:
 
 
 def _replicas(service: Section, deploy: Section | None) -> int:
-    def parse_count(text: str) -> int:
-        return parse_int(text, highest=_MAX_COUNT)
+    def read_count(text: str) -> int:
+        return parse_count(text, highest=_MAX_COUNT)
 
     scale, replicas = service.get("scale"), deploy.get("replicas") if deploy else None
-    scaled = scale.value(parse_count) if scale else None
-    replicated = replicas.value(parse_count) if replicas else None
+    scaled = scale.value(read_count) if scale else None
+    replicated = replicas.value(read_count) if replicas else None
     if scale and scaled is not None and replicated is not None and scaled != replicated:
         scale.report("overridden-key", "differs from deploy.replicas, which wins", "keep one of them")
     return replicated if replicated is not None else scaled if scaled is not None else 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from composeplat.compose.extension_model import Expose, ExposedPort, ExposeType
 from composeplat.compose.nodes import Sequence
 from composeplat.compose.parse.fields import Field, Section
-from composeplat.compose.values import BadValue, PortText, parse_port, parse_port_number
+from composeplat.compose.port_values import PortText, parse_port, parse_port_number
+from composeplat.compose.values import BadValue
 
 _EXPOSE = "services.*.x-expose"
 _NODE_PORTS = range(30000, 32768)

@@ -16,6 +16,7 @@ from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.origins import Origins
 from composeplat.compose.parse.unsupported_keys import explain, with_full_mode
+from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
 from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
 from composeplat.compose.variables import VariableReferences, Variables
@@ -105,6 +106,9 @@ class Field:
     def _unset_hint(self, node: Scalar, unset_means: str) -> str:
         """Name the variables of a text that are unset or empty."""
         names = variable_names(node.written) if node.is_substituted else ()
+        late = [name for name in names if has_placeholder(self.ctx.variables.lookup(name) or "")]
+        if late:
+            return late_hint(late)
         unset = [name for name in names if not self.ctx.variables.lookup(name)]
         if not unset:
             return ""
@@ -120,6 +124,8 @@ class Field:
         if scalar is None or scalar.text in allowed:
             return None if scalar is None else scalar.text
         hint = "" if scalar.is_substituted else self.ctx.report.near(scalar.text, allowed)
+        if has_placeholder(scalar.text):
+            hint = late_hint(map(name_of, placeholders_in(scalar.text)))
         quoted_texts = [f"'{choice}'" for choice in allowed]
         expected = " or ".join(filter(None, (", ".join(quoted_texts[:-1]), quoted_texts[-1])))
         self.report("invalid-value", f"must be {expected}, not {scalar.shown}", hint)

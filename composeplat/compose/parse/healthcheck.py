@@ -12,7 +12,8 @@ from decimal import Decimal
 from composeplat.compose.model import HealthCheck
 from composeplat.compose.nodes import Scalar, Sequence
 from composeplat.compose.parse.fields import Field, Section
-from composeplat.compose.values import parse_duration, parse_int, parse_port_number, whole_seconds
+from composeplat.compose.port_values import parse_port_number
+from composeplat.compose.values import parse_duration, parse_int, whole_seconds
 
 _PATTERN = "services.*.healthcheck"
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from composeplat.compose.model import Port
 from composeplat.compose.nodes import Scalar
 from composeplat.compose.origins import port_path
 from composeplat.compose.parse.fields import Field, Section
-from composeplat.compose.values import (
-    PROTOCOLS,
-    BadValue,
-    PortText,
-    is_loopback,
-    pair_ports,
-    parse_port,
-    parse_port_range,
-)
+from composeplat.compose.port_values import PROTOCOLS, PortText, is_loopback, pair_ports, parse_port, parse_port_range
+from composeplat.compose.values import BadValue
 
 MAX_PORTS = 20_000
 
@@ -114,7 +107,7 @@ def _read_long_port(section: Section) -> Iterator[Port]:
 
 
 def _read_exposed(item: Field) -> Iterator[Port]:
-    def parse_exposed(text: str) -> tuple[range, str]:
+    def parse_exposed(text: str) -> tuple[Sequence[int], str]:
         numbers, slash, protocol = text.partition("/")
         protocol = protocol.lower() if slash else "tcp"
         if protocol not in PROTOCOLS:

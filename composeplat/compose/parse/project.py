@@ -21,8 +21,9 @@ from composeplat.compose.parse.patches import parse_patches
 from composeplat.compose.parse.providers import is_provided, parse_providers, with_provided
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.parse.volume_names import with_joined_volumes
+from composeplat.compose.port_values import parse_port_number
 from composeplat.compose.rollout_model import Mode
-from composeplat.compose.values import BadValue, parse_port_number, parse_size
+from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import Span, dotted, join_some, quoted
 from composeplat.names import is_dns_name
 

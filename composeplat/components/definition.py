@@ -1,0 +1,123 @@
+"""The plan of a ``ComposeStack``: its Compose file, read with the arguments of the program.
+
+Owns how errors and warnings of a definition become those of a Pulumi program, and which names an output may not
+decide.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pulumi
+
+from composeplat.cluster.kubeconfig import read_kubeconfig
+from composeplat.components.late_texts import LateTexts
+from composeplat.compose.load import Loaded, load_definition
+from composeplat.compose.load.build_inputs import check_builds
+from composeplat.compose.model import Project
+from composeplat.compose.options import Request
+from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
+from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted
+from composeplat.plan import Plan, make_plan
+from composeplat.plan.security import check_image_users
+from composeplat.publication import publications
+from composeplat.registry.credentials import Login, read_logins
+from composeplat.registry.image_config import read_users
+
+
+def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping[str, str], late: LateTexts) -> Plan:
+    """Load and plan; errors end the program with every message, as errors of Pulumi."""
+    try:
+        loaded = load_definition(request)
+        loaded = replace(loaded, project=_with_images(loaded.project, images))
+        plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        check_image_users(
+            loaded.project,
+            loaded.settings,
+            loaded.origins,
+            loaded.report,
+            lambda names: read_users(_known(names), os.environ, plain_logins(request.logins)),
+        )
+        check_builds(plan.own_builds, loaded.origins, loaded.report)
+        _refuse_providers(loaded)
+        _refuse_late_names(loaded, plan, late)
+        loaded.report.raise_if_errors()
+    except InvalidDefinition as error:
+        raise pulumi.RunError("\n".join(map(with_hint, error.report.at_least(Severity.WARNING)))) from error
+    except ComposeplatError as error:
+        raise pulumi.RunError(with_hint(error)) from error
+    for diagnostic in loaded.report.at_least(Severity.WARNING):
+        pulumi.log.warn(with_hint(diagnostic), resource=resource)
+    for line in loaded.report.summaries():
+        pulumi.log.info(show_placeholders(line), resource=resource)
+    context = read_kubeconfig(os.environ).current or "of the provider"
+    published = (publication.text for publication in publications(loaded, plan, context=context))
+    for text in (*_unchecked(plan), *published):
+        pulumi.log.info(show_placeholders(text), resource=resource)
+    return plan.with_confidential(loaded.confidential)
+
+
+def _refuse_providers(loaded: Loaded) -> None:
+    """Report services that a program would give: Pulumi runs its own program for a preview too."""
+    for name in loaded.project.providers:
+        path = ("services", name, "provider")
+        message = f"{dotted(path)} would run a program on this machine, which 'platform deploy' alone does"
+        hint = "deploy with it, or leave the service out and set its dependents' variables in 'environment'"
+        loaded.report.add("provider-refused", loaded.origins.at(*path), path, message, hint)
+
+
+def _unchecked(plan: Plan) -> Iterator[str]:
+    """Name the objects of others that a plan requires: ``platform`` checks that they exist, Pulumi does not."""
+    for required in plan.required:
+        yield f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
+
+
+def _with_images(project: Project, images: Mapping[str, str]) -> Project:
+    """Let services run other images than the definition says, which are not built."""
+    for name in images:
+        if name not in project.services:
+            raise ComposeplatError(f"'images' names a service that the definition does not have: '{name}'")
+    changed = {
+        name: replace(service, image=images[service.container.image_of or name], build=None)
+        if (service.container.image_of or name) in images
+        else service
+        for name, service in project.services.items()
+    }
+    return replace(project, services=changed)
+
+
+def _known(images: Iterable[str]) -> list[str]:
+    return [image for image in images if not has_placeholder(image)]
+
+
+def _refuse_late_names(loaded: Loaded, plan: Plan, late: LateTexts) -> None:
+    """Report names that would be made of an output: objects are known by their names."""
+    places = {use.name: use.span for use in loaded.references}
+    for desired in plan.objects:
+        for name in dict.fromkeys(late.names_in_part(f"{desired.key}/{desired.name}")):
+            message = f"the name of a {desired.kind} is made of an output"
+            loaded.report.add("invalid-name", places.get(name) or loaded.origins.at(), (), message, late_hint([name]))
+
+
+def plain_logins(logins: Mapping[str, Login]) -> dict[str, Login]:
+    """Leave out logins that only Pulumi knows: nothing can be asked with them when the plan is made."""
+    return {name: login for name, login in logins.items() if not has_placeholder(f"{login.user}{login.password}")}
+
+
+def parse_logins(registries: Sequence[Mapping[str, pulumi.Input[str]]], late: LateTexts) -> dict[str, Login]:
+    written = [
+        {key: late.add(f"registries[{index}].{key}", value) for key, value in entry.items()}
+        for index, entry in enumerate(registries)
+    ]
+    if any(has_placeholder(entry.get("address", "")) for entry in written):
+        raise pulumi.RunError("the 'address' of an entry of 'registries' must be a plain value")
+    try:
+        return read_logins(written)
+    except ComposeplatError as error:
+        raise pulumi.RunError(with_hint(error)) from error
+
+
+def with_hint(problem: Diagnostic | ComposeplatError) -> str:
+    return show_placeholders(f"{problem}\n  hint: {problem.hint}" if problem.hint else str(problem))
