@@ -5,6 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+# An installation has its modules compiled: without them here, each start of `platform` compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 UV_VERSION := 0.13.8
