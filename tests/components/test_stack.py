@@ -68,18 +68,18 @@ class Registered:
     """The resources that a program has registered; the stack itself is left out."""
 
     def __init__(self, requests: list[Any], hooks: list[str]) -> None:
-        self._requests = [request for request in requests if request.type != "pulumi:pulumi:Stack"]
+        self.requests = [request for request in requests if request.type != "pulumi:pulumi:Stack"]
         self.hooks = sorted(hooks)
 
     @property
     def names(self) -> list[tuple[str, str]]:
-        return sorted((request.type, request.name) for request in self._requests)
+        return sorted((request.type, request.name) for request in self.requests)
 
     def request(self, kind: str, name: str = "") -> Any:
         """The one resource whose type ends so, and whose name does where one is given."""
         (found,) = [
             request
-            for request in self._requests
+            for request in self.requests
             if re.search(f"[:/]{kind}$", request.type) and request.name.endswith(name)
         ]
         return found
@@ -91,7 +91,7 @@ class Registered:
     @property
     def everything(self) -> dict[tuple[str, str], Any]:
         """All inputs, by type and name."""
-        return {(request.type, request.name): MessageToDict(request.object) for request in self._requests}
+        return {(request.type, request.name): MessageToDict(request.object) for request in self.requests}
 
     def annotations(self, kind: str, name: str = "") -> dict[str, str]:
         """Those that are for Pulumi."""
@@ -99,7 +99,7 @@ class Registered:
         return {key: value for key, value in found.items() if key.startswith("pulumi.com/")}
 
     def of_package(self, package: str) -> list[Any]:
-        return [request for request in self._requests if request.type.startswith(f"{package}:")]
+        return [request for request in self.requests if request.type.startswith(f"{package}:")]
 
 
 def run(program: Callable[[], object], *, preview: bool = False) -> Registered:

@@ -1,0 +1,1 @@
+"""The promises between versions."""
