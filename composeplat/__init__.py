@@ -13,7 +13,11 @@ __version__ = "0.1.0"
 
 #: Promised name -> its home; no name is that of a module, which would hide it once imported.
 _HOMES = {
+    "ComposeEndpoints": "composeplat.components.children",
+    "ComposeNetwork": "composeplat.components.children",
+    "ComposeService": "composeplat.components.children",
     "ComposeStack": "composeplat.components.stack",
+    "ComposeVolume": "composeplat.components.children",
     "ComposeplatError": "composeplat.diagnostics",
     "Diagnostic": "composeplat.diagnostics",
     "InvalidDefinition": "composeplat.diagnostics",

@@ -28,7 +28,11 @@ def test_public_names() -> None:
     """These names are the promise of the package: adding or removing one is a decision."""
     assert composeplat.__all__ == [
         "__version__",
+        "ComposeEndpoints",
+        "ComposeNetwork",
+        "ComposeService",
         "ComposeStack",
+        "ComposeVolume",
         "ComposeplatError",
         "Diagnostic",
         "InvalidDefinition",

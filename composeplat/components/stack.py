@@ -1,6 +1,6 @@
 """``ComposeStack``: a Compose file as a Pulumi component, with a component for each service, volume and endpoint.
 
-Owns the tree of components, and the order in which objects are registered.
+Owns its arguments, and the order in which its parts are registered.
 ``platform deploy``, plain ``pulumi`` and programs of users have the same component, with the same names of resources.
 """
 
@@ -14,36 +14,16 @@ import pulumi
 
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
-from composeplat.components.definition import parse_logins, plain_logins, plan_definition, with_hint
+from composeplat.components.children import Child, ComposeEndpoints, ComposeNetwork, ComposeService, ComposeVolume
+from composeplat.components.definition import parse_logins, plan_definition, with_hint
 from composeplat.components.dependency_gate import DependencyGate
-from composeplat.components.image import build_image
 from composeplat.components.image_loading import ImageLoader
-from composeplat.components.image_ports import ImagePorts
 from composeplat.components.late_texts import LateTexts
-from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, read_salt
-from composeplat.components.resource_names import (
-    ENDPOINTS_TYPE,
-    NETWORK_TYPE,
-    SERVICE_TYPE,
-    STACK_TYPE,
-    VOLUME_TYPE,
-    ResourceName,
-)
-from composeplat.components.resource_types import register_object, register_typed_object
+from composeplat.components.registrar import Registrar
+from composeplat.components.resource_names import STACK_TYPE
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
 from composeplat.diagnostics import MissingPiece
 from composeplat.plan import Plan
-from composeplat.plan.desired import (
-    BuiltImage,
-    DesiredObject,
-    EndpointPlan,
-    ImageBuild,
-    NetworkPlan,
-    ServicePlan,
-    VolumePlan,
-)
-from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from composeplat.registry.credentials import Login
 from composeplat.system.deadline import Deadline
 
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
@@ -61,6 +41,7 @@ class ComposeStack(pulumi.ComponentResource):
     The default is True, but False below a Kubernetes provider of the caller, which may be for another cluster.
     """
 
+    namespace: pulumi.Output[str]
     urls: pulumi.Output[list[str]]
     """The HTTPS addresses of the endpoints."""
     services: dict[str, ComposeService]
@@ -68,6 +49,8 @@ class ComposeStack(pulumi.ComponentResource):
     endpoints: dict[str, ComposeEndpoints]
     networks: dict[str, ComposeNetwork]
     """In full mode, if the definition keeps services apart."""
+    files: dict[str, pulumi.CustomResource]
+    """The objects of configs and secrets, by kind and name, which services share."""
 
     def __init__(
         self,
@@ -147,8 +130,9 @@ class ComposeStack(pulumi.ComponentResource):
             raise pulumi.RunError("'waits=True' needs a 'namespace' that is a plain value")
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan, timeout)
-        registrar = _Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
+        registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
         self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
+        self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
         self.urls = pulumi.Output.all(*(late.text(url) for endpoint in plan.endpoints for url in endpoint.urls))
         self.register_outputs({"urls": self.urls})
 
@@ -156,7 +140,7 @@ class ComposeStack(pulumi.ComponentResource):
         self,
         name: str,
         plan: Plan,
-        registrar: _Registrar,
+        registrar: Registrar,
         gate: DependencyGate | None,
         builder: str,
         building: Collection[str] | None,
@@ -169,7 +153,7 @@ class ComposeStack(pulumi.ComponentResource):
             self.services[image.service].add_image(image, builder)
         # Objects come after all images, so that nothing is deployed if a build fails.
         registrar.await_builds(building)
-        registrar.register_files(plan, self)
+        self.files = registrar.register_files(plan, self)
         self.volumes = {volume.name: ComposeVolume(name, volume, registrar, child) for volume in plan.volumes}
         # Before the pods that they are for.
         self.networks = {network.name: ComposeNetwork(name, network, registrar, child) for network in plan.networks}
@@ -178,157 +162,21 @@ class ComposeStack(pulumi.ComponentResource):
         self.endpoints = {
             endpoint.name: ComposeEndpoints(name, endpoint, registrar, child) for endpoint in plan.endpoints
         }
+        self._add_urls(plan)
 
+    def _add_urls(self, plan: Plan) -> None:
+        """Let each service know the endpoints that lead to it, also of a plan with a part of the services."""
+        for endpoint in plan.endpoints:
+            for name, urls in endpoint.urls_by_service.items():
+                if name in self.services:
+                    self.services[name].add_endpoint(self.endpoints[endpoint.name], urls)
 
-class _Registrar:
-    """Registers the objects of the plan, each after the objects that it needs."""
-
-    def __init__(
-        self,
-        stack: str,
-        plan: Plan,
-        resources: dict[ResourceKey, pulumi.Resource],
-        logins: Mapping[str, Login],
-        loader: ImageLoader | None,
-        texts: LateTexts,
-        *,
-        awaits: bool,
-        is_typed: bool,
-    ) -> None:
-        self.stack = stack
-        self.resources = resources
-        self.awaits = awaits
-        self._register_object = register_typed_object if is_typed else register_object
-        """With outputs that a program can read by their names, or without."""
-        self.late = LateValues(confidential=plan.confidential, texts=texts)
-        self.built: dict[str, pulumi.Resource] = {}
-        """The builds, by service."""
-        self.awaited_builds: list[pulumi.Resource] = []
-        """Every object comes after these builds."""
-        self.logins = logins
-        self.loader = loader
-        self.ports = ImagePorts(plain_logins(logins))
-        if loader:
-            loader.on_ports = self.ports.remember
-        self.salted = {found.secret for service in plan.services for found in service.fingerprints}
-
-    def register_files(self, plan: Plan, parent: pulumi.Resource) -> None:
-        """Register the configs and secrets, which belong to no service alone."""
-        for desired in (desired for file in plan.files for desired in file.objects):
-            self.register(desired, parent)
-
-    def await_builds(self, services: Collection[str] | None) -> None:
-        """Let every object that follows come after the builds of some services, or after all."""
-        self.awaited_builds = [built for name, built in self.built.items() if services is None or name in services]
-
-    def register(
-        self,
-        desired: DesiredObject,
-        parent: pulumi.Resource,
-        hooks: pulumi.ResourceHookBinding | None = None,
-        *,
-        keep: bool = False,
-    ) -> pulumi.CustomResource:
-        needed = [*self.awaited_builds, *(self.resources[key] for key in desired.needs if key in self.resources)]
-        # Names are fixed, so a replacement must be created after the deletion. Only the provider knows that, and Pulumi
-        # does not ask it for a forced replacement.
-        is_salted = desired.key in self.salted
-        opts = pulumi.ResourceOptions(
-            parent=parent,
-            depends_on=needed,
-            hooks=hooks,
-            retain_on_delete=keep or None,
-            delete_before_replace=True,
-            ignore_changes=[SALT_PATH] if is_salted else None,
-        )
-        bound = bind(desired.manifest, self.late, awaits=self.awaits)
-        self.ports.set_ports(bound, desired.ports_of, self.late.images)
-        resource = self._register_object(
-            str(ResourceName(self.stack, desired.key)), add_salt(bound) if is_salted else bound, opts
-        )
-        self.resources[desired.key] = resource
-        if is_salted:
-            self.late.salts[desired.key] = read_salt(resource)
-        return resource
-
-
-class ComposeVolume(pulumi.ComponentResource):
-    """A named volume: its claim, which stays when the stack is destroyed."""
-
-    claim: pulumi.CustomResource
-
-    def __init__(self, stack: str, plan: VolumePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
-        name = ResourceName.make(stack, ResourceKind.VOLUME, plan.cluster_name)
-        super().__init__(VOLUME_TYPE, str(name), None, opts)
-        claims = [registrar.register(desired, self, keep=True) for desired in plan.objects]
-        self.claim = claims[-1]
-        self.register_outputs({})
-
-
-class ComposeNetwork(pulumi.ComponentResource):
-    """A network: the policy that admits its services' pods to each other."""
-
-    def __init__(self, stack: str, plan: NetworkPlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
-        name = ResourceName.make(stack, ResourceKind.NETWORK, plan.cluster_name)
-        super().__init__(NETWORK_TYPE, str(name), None, opts)
-        for desired in plan.objects:
-            registrar.register(desired, self)
-        self.register_outputs({})
-
-
-class ComposeService(pulumi.ComponentResource):
-    """A service: its environment, files, cluster service and workload."""
-
-    workload: pulumi.CustomResource
-    image: pulumi.Output[str]
-    """The reference of the image; of a built image, by digest."""
-
-    def __init__(self, stack: str, plan: ServicePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
-        name = ResourceName.make(stack, ResourceKind.SERVICE, plan.cluster_name)
-        super().__init__(SERVICE_TYPE, str(name), None, opts)
-        self._stack, self._plan, self._registrar = stack, plan, registrar
-
-    def add_image(self, image: ImageBuild, builder: str) -> None:
-        built = self._registrar.late.images
-        bases = {context: built[base.service] for context, base in image.bases.items() if isinstance(base, BuiltImage)}
-        bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
-        # Other environments may share its layers, so the image stays in the registry when the stack is destroyed.
-        kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
-        name = ResourceName.make(self._stack, ResourceKind.IMAGE, self._plan.cluster_name)
-        resource = build_image(
-            str(name), image, builder, kept, bases, self._registrar.logins, late=self._registrar.late.texts
-        )
-        loader = self._registrar.loader if image.is_loaded else None
-        built[self._plan.name] = (
-            loader.load(image.service, image.reference, resource) if loader else resource.ref  # type: ignore[attr-defined]
-        )
-        self._registrar.built[self._plan.name] = resource
-
-    def add_objects(self, gate: DependencyGate | None) -> None:
-        plan = self._plan
-        late = self._registrar.late
-        self.image = pulumi.Output.from_input(late.images.get(plan.name) or late.texts.text(str(plan.image)))
-        for desired in plan.objects:
-            is_workload = desired.key.kind is ResourceKind.WORKLOAD
-            hooks = gate.hooks(plan, self._stack) if gate and is_workload else None
-            registered = self._registrar.register(desired, self, hooks)
-            if is_workload:
-                self.workload = registered
-        self.register_outputs({})
-
-
-class ComposeEndpoints(pulumi.ComponentResource):
-    """The routes of one host."""
-
-    urls: pulumi.Output[list[str]]
-
-    def __init__(self, stack: str, plan: EndpointPlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
-        name = ResourceName.make(stack, ResourceKind.ENDPOINTS, plan.name)
-        super().__init__(ENDPOINTS_TYPE, str(name), None, opts)
-        for desired in plan.objects:
-            registrar.register(desired, self)
-        self.urls = pulumi.Output.all(*(registrar.late.texts.text(url) for url in plan.urls))
-        self.register_outputs({})
+    @property
+    def objects(self) -> dict[str, pulumi.CustomResource]:
+        """All objects, by kind and name: ``Deployment/web``."""
+        parts: tuple[Mapping[str, Child], ...] = (self.services, self.volumes, self.endpoints, self.networks)
+        found = {key: item for part in parts for child in part.values() for key, item in child.objects.items()}
+        return {**self.files, **found}
 
 
 def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:

@@ -202,6 +202,7 @@ class EndpointPlan:
     objects: tuple[DesiredObject, ...]
     routes: tuple[tuple[str, int], ...] = ()
     """The services and ports of the routes."""
+    urls_by_service: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @record(kw_only=True)

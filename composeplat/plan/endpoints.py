@@ -238,10 +238,20 @@ def _plan_endpoint(checker: Checker, spec: EndpointSpec, settings: Settings, ide
         message = "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port"
         checker.add("invalid-value", spec.origin, message, "divide it into several named endpoints")
     needs = tuple(dict.fromkeys(ResourceKey(ResourceKind.SERVICE, clean(route.service)) for route in spec.routes))
-    urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in spec.routes)
+    urls: dict[str, list[str]] = {}
+    for route in spec.routes:
+        urls.setdefault(f"https://{host}{route.path if route.path != '/' else ''}", []).append(route.service)
     desired = DesiredObject(key=ResourceKey(ResourceKind.ENDPOINT, spec.name), manifest=manifest, needs=needs)
     targets = tuple(dict.fromkeys((route.service, route.port) for route in spec.routes))
-    return EndpointPlan(name=spec.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,), routes=targets)
+    return EndpointPlan(
+        name=spec.name,
+        urls=tuple(urls),
+        objects=(desired,),
+        routes=targets,
+        urls_by_service={
+            service: tuple(url for url, services in urls.items() if service in services) for service, _ in targets
+        },
+    )
 
 
 def _split_labels(checker: Checker, spec: EndpointSpec) -> tuple[dict[str, str], dict[str, str]]:

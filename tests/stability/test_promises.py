@@ -24,11 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
 import composeplat
 from composeplat.cluster.variables import SECRET_NAME
-from composeplat.components import stack
 from composeplat.components.manifests import FIELD_MANAGER
 from composeplat.components.program import declare
 from composeplat.compose.options import SETTINGS
@@ -45,11 +45,11 @@ HERE = Path(__file__).parent
 PROMISES = HERE / "promises"
 #: What a program of the user may give and read.
 COMPONENTS = (
-    stack.ComposeStack,
-    stack.ComposeService,
-    stack.ComposeVolume,
-    stack.ComposeNetwork,
-    stack.ComposeEndpoints,
+    composeplat.ComposeStack,
+    composeplat.ComposeService,
+    composeplat.ComposeVolume,
+    composeplat.ComposeNetwork,
+    composeplat.ComposeEndpoints,
 )
 #: Ingresses for the endpoints, or HTTPRoutes.
 GATEWAYS = ("", "infra/edge")
@@ -155,10 +155,20 @@ def _show(part: dict[str, Any]) -> str:
 def python(_: Path) -> Iterator[str]:
     yield from (f"composeplat.{name}" for name in composeplat.__all__)
     for cls in COMPONENTS:
-        yield from (f"{cls.__name__}.{name}: {kind}" for name, kind in inspect.get_annotations(cls).items())
-    for name, parameter in inspect.signature(stack.ComposeStack).parameters.items():
+        yield from (f"{cls.__name__}.{name}: {kind}" for name, kind in _attributes(cls))
+    for name, parameter in inspect.signature(composeplat.ComposeStack).parameters.items():
         if name not in _OF_THE_DEPLOY:
             yield f"ComposeStack({parameter})"
+
+
+def _attributes(cls: type) -> Iterator[tuple[str, str]]:
+    """Yield the public attributes and properties of a component with their types, as they are written."""
+    for owner in cls.__mro__[: cls.__mro__.index(pulumi.ComponentResource)]:
+        yield from inspect.get_annotations(owner).items()
+        for name, value in vars(owner).items():
+            read = getattr(value, "func", getattr(value, "fget", None))
+            if read is not None and not name.startswith("_"):
+                yield name, inspect.get_annotations(read)["return"]
 
 
 LISTS: dict[str, Callable[[Path], Iterator[str]]] = {

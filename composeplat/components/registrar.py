@@ -1,0 +1,96 @@
+"""The registration of a plan's objects with Pulumi: each after the objects that it needs, with its late values.
+
+Owns the options of an object, and which objects wait for builds.
+Must not know the components, which are the parents of the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pulumi
+
+from composeplat.components.definition import plain_logins
+from composeplat.components.image_loading import ImageLoader
+from composeplat.components.image_ports import ImagePorts
+from composeplat.components.late_texts import LateTexts
+from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, read_salt
+from composeplat.components.resource_names import ResourceName
+from composeplat.components.resource_types import register_object, register_typed_object
+from composeplat.plan import Plan
+from composeplat.plan.desired import DesiredObject, Identity
+from composeplat.plan.resource_keys import ResourceKey
+from composeplat.registry.credentials import Login
+
+
+class Registrar:
+    """Registers the objects of the plan, each after the objects that it needs."""
+
+    def __init__(
+        self,
+        stack: str,
+        plan: Plan,
+        resources: dict[ResourceKey, pulumi.CustomResource],
+        logins: Mapping[str, Login],
+        loader: ImageLoader | None,
+        texts: LateTexts,
+        *,
+        awaits: bool,
+        is_typed: bool,
+    ) -> None:
+        self.stack = stack
+        self.identity = Identity(environment=plan.environment, namespace=plan.namespace)
+        self.resources = resources
+        self.awaits = awaits
+        self._register_object = register_typed_object if is_typed else register_object
+        """With outputs that a program can read by their names, or without."""
+        self.late = LateValues(confidential=plan.confidential, texts=texts)
+        self.built: dict[str, pulumi.Resource] = {}
+        """The builds, by service."""
+        self.awaited_builds: list[pulumi.Resource] = []
+        """Every object comes after these builds."""
+        self.logins = logins
+        self.loader = loader
+        self.ports = ImagePorts(plain_logins(logins))
+        if loader:
+            loader.on_ports = self.ports.remember
+        self.salted = {found.secret for service in plan.services for found in service.fingerprints}
+
+    def register_files(self, plan: Plan, parent: pulumi.Resource) -> dict[str, pulumi.CustomResource]:
+        """Register the configs and secrets, which belong to no service alone."""
+        objects = [desired for file in plan.files for desired in file.objects]
+        return {f"{desired.kind}/{desired.name}": self.register(desired, parent) for desired in objects}
+
+    def await_builds(self, services: Collection[str] | None) -> None:
+        """Let every object that follows come after the builds of some services, or after all."""
+        self.awaited_builds = [built for name, built in self.built.items() if services is None or name in services]
+
+    def register(
+        self,
+        desired: DesiredObject,
+        parent: pulumi.Resource,
+        hooks: pulumi.ResourceHookBinding | None = None,
+        *,
+        keep: bool = False,
+    ) -> pulumi.CustomResource:
+        needed = [*self.awaited_builds, *(self.resources[key] for key in desired.needs if key in self.resources)]
+        # Names are fixed, so a replacement must be created after the deletion. Only the provider knows that, and Pulumi
+        # does not ask it for a forced replacement.
+        is_salted = desired.key in self.salted
+        opts = pulumi.ResourceOptions(
+            parent=parent,
+            depends_on=needed,
+            hooks=hooks,
+            retain_on_delete=keep or None,
+            delete_before_replace=True,
+            ignore_changes=[SALT_PATH] if is_salted else None,
+        )
+        bound = bind(desired.manifest, self.late, awaits=self.awaits)
+        self.ports.set_ports(bound, desired.ports_of, self.late.images)
+        resource = self._register_object(
+            str(ResourceName(self.stack, desired.key)), add_salt(bound) if is_salted else bound, opts
+        )
+        self.resources[desired.key] = resource
+        if is_salted:
+            self.late.salts[desired.key] = read_salt(resource)
+        return resource
