@@ -16,11 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from enum import Enum, StrEnum
 from typing import Any
 
 from composeplat.diagnostics import printable
+from composeplat.system.records import record
 
 MASK = "[secret]"
 _TENTHS_BELOW_S = 10
@@ -51,7 +52,7 @@ class Phase(StrEnum):
 _FINAL_PHASES = (Phase.BUILT, Phase.READY, Phase.UNCHANGED, Phase.FAILED, Phase.DONE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ServiceProgress:
     """The phase of one service, emitted when it changes."""
 
@@ -65,7 +66,7 @@ class ServiceProgress:
         return not self.phase.is_final
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Step:
     """A slow piece of work that belongs to no service: its start, and its end."""
 
@@ -83,7 +84,7 @@ class Step:
         return not self.phase.is_final
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Transfer:
     """How far a download has come, about once a second; its start and its end are those of the step of that name."""
 
@@ -93,39 +94,39 @@ class Transfer:
     """None if the server has not said it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Note:
     """A sentence about work that was done on the way."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conclusion:
     """The outcome of a command in a sentence; programs get a :class:`Result`."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Result:
     """The outcome of a command as data."""
 
-    data: dict[str, object] = field(hash=False)
+    data: dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionEvent:
     """An event of a development session, of a publication or of a failed try."""
 
-    data: dict[str, object] = field(hash=False)
+    data: dict[str, object]
     message: str
     """Empty if only programs need to know."""
     is_important: bool
     """Shown with ``--progress quiet`` too."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finished:
     """The end of the work: the phases of services don't change any more."""
 

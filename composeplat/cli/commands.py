@@ -79,7 +79,7 @@ class Commands(Guided):
             ctx.fail(message)
         return super().resolve_command(ctx, args)
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- as the library calls it
+    def list_commands(self, _: Any) -> list[str]:
         return [name for name in MODULES if name not in _HIDDEN]
 
     def format_commands(self, _: Any, formatter: Any) -> None:

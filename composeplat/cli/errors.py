@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,6 +17,7 @@ from composeplat import progress
 from composeplat.cli.console import show_error, write_message
 from composeplat.cli.interrupts import is_interrupt
 from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.system.records import mutable
 
 if TYPE_CHECKING:
     from composeplat.cli.run_log import RunLog
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _EXPLAINED = (Exit.USAGE, Exit.INVALID, Exit.INTERRUPTED)
 
 
-@dataclass(slots=True)
+@mutable
 class Run:
     """One run of a command: how it ends."""
 

@@ -133,7 +133,7 @@ def _lacks_domain(loaded: Loaded) -> bool:
 def _foreign_platforms(target: Target) -> tuple[str, ...]:
     """Return the platforms of the nodes; none if a build on this machine is for all of them anyway."""
     from composeplat.cluster.node_processors import node_processors
-    from composeplat.toolchain.tools import architecture
+    from composeplat.system.machine import architecture
 
     with Api(target.access) as api:
         found = node_processors(api)

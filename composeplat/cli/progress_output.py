@@ -11,13 +11,14 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, Self
 
 from composeplat import progress
 from composeplat.cli.console import is_raw, is_unicode, wants_color, write_message
 from composeplat.cli.options import ProgressMode
 from composeplat.progress import Conclusion, Event, Finished, Note, Phase, ServiceProgress, SessionEvent, Step, Transfer
+from composeplat.system.records import mutable
 
 _REDRAW_INTERVAL_S = 0.1
 _STILL_INTERVAL_S = 15.0
@@ -128,7 +129,7 @@ class JsonLines:
     def end(self) -> None: ...
 
 
-@dataclass(slots=True)
+@mutable
 class Lines:
     """Prints a line for each change, and one every 15 seconds while nothing changes."""
 
@@ -193,7 +194,7 @@ def _service_line(event: ServiceProgress) -> str:
     return f"{event.service}: {event.phase}" + (f": {event.message}" if event.message else "")
 
 
-@dataclass(slots=True)
+@mutable
 class Table:
     """Draws a line for each service and for each running step, and redraws them in place."""
 

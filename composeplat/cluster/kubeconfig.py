@@ -10,7 +10,7 @@ import base64
 import binascii
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -22,6 +22,7 @@ from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
 from composeplat.diagnostics import MissingPiece, Report, Source, join_some
 from composeplat.system import files
 from composeplat.system.proxies import find_proxy, parse_proxy
+from composeplat.system.records import mutable
 
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_LISTED = 8
@@ -29,7 +30,7 @@ _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
 
-@dataclass(slots=True)
+@mutable
 class KubeConfig:
     """All kubeconfig files, merged."""
 

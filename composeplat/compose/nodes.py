@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from composeplat.diagnostics import Span, quoted
+from composeplat.system.records import mutable
 
 _CHARS_PER_NODE = 64
 
@@ -30,7 +31,7 @@ _SHORT_INT = re.compile(r"-?[0-9]{1,16}\Z", re.ASCII)
 _SHORT_FLOAT = re.compile(r"-?[0-9]{1,9}\.[0-9]{1,6}\Z", re.ASCII)
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Scalar:
     """A text with its place: ``written`` as in the file, ``text`` after substitution."""
 
@@ -82,7 +83,7 @@ class Scalar:
         return self.text
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Mapping:
     span: Span
     entries: dict[str, tuple[Scalar, Node]] = field(default_factory=dict)
@@ -107,7 +108,7 @@ class Mapping:
         return self.entries[key][0]
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Sequence:
     span: Span
     items: list[Node] = field(default_factory=list)

@@ -8,10 +8,11 @@ report at a line with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
+from composeplat.system.records import mutable
 
 if TYPE_CHECKING:  # shell completion imports this, and needs no model
     from composeplat.compose.model import Port, Project
@@ -39,7 +40,7 @@ def _of_model(path: PathKey) -> PathKey:
     return ("services", *path[1:]) if len(path) > 1 and path[0] == _JOBS else path
 
 
-@dataclass(slots=True)
+@mutable
 class Origins:
     """The node and the key of each part of the model, by path."""
 

@@ -10,8 +10,8 @@ someone else can't ask for a value.
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Iterable
 from typing import Self
 
@@ -25,7 +25,7 @@ _RANDOM_PART = re.compile(f"(?<={_OPEN})[0-9a-f]{{{2 * _RANDOM_BYTES}}}(?=-[^{_O
 
 def make_placeholder(name: str) -> str:
     """Make a placeholder; the name is for messages."""
-    return f"{_OPEN}{secrets.token_hex(_RANDOM_BYTES)}-{name}{_CLOSE}"
+    return f"{_OPEN}{os.urandom(_RANDOM_BYTES).hex()}-{name}{_CLOSE}"
 
 
 def has_placeholder(text: str) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from composeplat.system.records import record
+from composeplat.system.records import mutable, record
 
 MAX_NESTING = 32
 MAX_TEXT = 1024 * 1024
@@ -41,7 +41,7 @@ Part = str | Variable
 Lookup = Callable[[str], str | None]
 
 
-@dataclass(slots=True)
+@mutable
 class Outcome:
     """The variables that evaluating a template used, and those it missed."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.compose.values import BadValue, parse_bool
 from composeplat.diagnostics import Span
-from composeplat.system.records import record
+from composeplat.system.records import mutable, record
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -121,7 +121,7 @@ def looks_secret(name: str) -> bool:
     return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None and _PLACE_NAME.search(name) is None
 
 
-@dataclass(slots=True)
+@mutable
 class VariableReference:
     """A variable that the definition refers to."""
 
@@ -135,7 +135,7 @@ class VariableReference:
     """The place of the first use in a file."""
 
 
-@dataclass(slots=True)
+@mutable
 class VariableReferences:
     """Every variable that a definition refers to, in the order of first use."""
 

@@ -33,11 +33,12 @@ from composeplat.engine.backend import find_data_folder, writing
 from composeplat.engine.preflight import KINDS
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Identity, Plan, ServicePlan
+from composeplat.system.machine import architecture
 from composeplat.system.processes import ProcessId
 from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import LINK, architecture
+from composeplat.toolchain.tools import LINK
 
 _RENEWAL_INTERVAL_S = 8.0
 #: While the cluster can't be watched, and until a lease is renewed that could not be.

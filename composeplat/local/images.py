@@ -17,8 +17,8 @@ from dataclasses import field
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.image_reference import ImageReference
+from composeplat.system.machine import architecture
 from composeplat.system.records import record
-from composeplat.toolchain.tools import architecture
 
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"

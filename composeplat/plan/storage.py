@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.compose.model import ANONYMOUS, IMAGE, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
 from composeplat.compose.values import show_size
@@ -15,6 +15,7 @@ from composeplat.names import LABEL_PREFIX, clean, given_name, make_file_key, sh
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.system.records import mutable
 
 _ANONYMOUS_VOLUME_BYTES = 1024**3
 FILES_VOLUME = "host-files"
@@ -51,7 +52,7 @@ def _claim_spec(size: int, storage_class: str = "", access_mode: str = "ReadWrit
     return spec
 
 
-@dataclass(slots=True)
+@mutable
 class Storage:
     """The parts of a pod template and its workload for a service's mounts."""
 

@@ -24,8 +24,8 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.credentials import Login, find_login
 from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
 from composeplat.system.deadline import Deadline
+from composeplat.system.machine import architecture
 from composeplat.system.records import record
-from composeplat.toolchain.tools import architecture
 
 Ports = tuple[tuple[int, str], ...]
 FindLogin = Callable[[str], Login | None]

@@ -1,4 +1,4 @@
-"""The identity of this machine, and what the system's own files and programs say.
+"""The identity of this machine, its processor, and what the system's own files and programs say.
 
 Owns the id that the system gave the machine. Must not know what is noted with it.
 It is apart because state and process notes must not be mistaken for those of another machine.
@@ -7,6 +7,7 @@ It is apart because state and process notes must not be mistaken for those of an
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 import socket
 import subprocess
@@ -19,6 +20,12 @@ _PLATFORM_ID = re.compile(r'"IOPlatformUUID" = "([0-9A-Fa-f-]+)"')
 #: So that all systems print the same of the same, and no program of the user is taken for one of the system.
 _SYSTEM_ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC0", "PATH": "/bin:/usr/bin:/sbin:/usr/sbin"}
 _TIMEOUT_S = 10
+
+
+def architecture() -> str:
+    """This machine's processor, as Go names it."""
+    machine = platform.machine().lower()
+    return {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine, machine)
 
 
 def system_machine_id(system: str = sys.platform) -> str:

@@ -7,23 +7,17 @@ of our own beside the room that runs it.
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from composeplat.system.machine import architecture
 from composeplat.system.records import record
 
 _PACKAGE = Path(str(files("composeplat")))
 MODULES = _PACKAGE / "toolchain" / "modules"
 CHECKSUMS = _PACKAGE / "toolchain" / "checksums.txt"
-
-
-def architecture() -> str:
-    """This machine's processor, as Go and Kubernetes name it."""
-    machine = platform.machine().lower()
-    return {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine, machine)
 
 
 @record(kw_only=True)

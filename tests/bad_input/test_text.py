@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from yaml.reader import Reader
 
+from composeplat.compose import yaml_reader
 from tests.conftest import Project
 
 TEXT = "services:\n  web:\n    image: nginx\n"
@@ -253,3 +255,11 @@ def test_junk_on_standard_input(content: bytes, project: Project) -> None:
 
     assert outcome.stderr.startswith("<stdin>:1:")
     assert "\x1b" not in outcome.stderr
+
+
+def test_forbidden_characters() -> None:
+    """The reader refuses exactly the characters that the YAML library calls not printable."""
+    characters = [chr(number) for number in range(0x110000)]
+    expected = [character for character in characters if Reader.NON_PRINTABLE.match(character)]
+
+    assert [found for found in characters if yaml_reader.FORBIDDEN.match(found)] == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -116,28 +115,33 @@ def test_int_with_a_lower_limit() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("30s", "30", id="seconds"),
-        pytest.param("1m30s", "90", id="minutes-and-seconds"),
-        pytest.param("1h", "3600", id="hours"),
-        pytest.param("1d", "86400", id="days"),
-        pytest.param("1w", "604800", id="weeks"),
-        pytest.param("500ms", "0.5", id="milliseconds"),
-        pytest.param("1.5s", "1.5", id="fraction"),
-        pytest.param("10us", "0.00001", id="microseconds"),
-        pytest.param("5ns", "0.000000005", id="nanoseconds"),
-        pytest.param("90", "90", id="a-bare-number-is-seconds"),
-        pytest.param("0", "0", id="zero"),
-        pytest.param("1s1m", "61", id="any-order"),
+        pytest.param("30s", 30, id="seconds"),
+        pytest.param("1m30s", 90, id="minutes-and-seconds"),
+        pytest.param("1h", 3600, id="hours"),
+        pytest.param("1d", 86400, id="days"),
+        pytest.param("1w", 604800, id="weeks"),
+        pytest.param("500ms", 0.5, id="milliseconds"),
+        pytest.param("1.5s", 1.5, id="fraction"),
+        pytest.param("10us", 0.00001, id="microseconds"),
+        pytest.param("5ns", 0.000000005, id="nanoseconds"),
+        pytest.param("90", 90, id="a-bare-number-is-seconds"),
+        pytest.param("0", 0, id="zero"),
+        pytest.param("1s1m", 61, id="any-order"),
     ],
 )
-def test_duration(text: str, expected: str) -> None:
-    """A duration is a sum of numbers with units, in seconds."""
-    assert Decimal(expected) == parse_duration(text)
+def test_duration(text: str, expected: float) -> None:
+    """A duration is a sum of numbers with units, in nanoseconds."""
+    assert parse_duration(text) == round(expected * 10**9)
 
 
 def test_duration_in_micro_seconds_with_the_micro_sign() -> None:
     """Go writes microseconds with a micro sign, and so may a definition."""
-    assert Decimal("0.00001") == parse_duration("10µs")
+    assert parse_duration("10µs") == 10_000
+
+
+def test_duration_below_a_nanosecond() -> None:
+    """A fraction of a nanosecond is rounded up, and only once for all parts."""
+    assert [parse_duration(text) for text in ("0.1ns", "0.5ns0.5ns", "0.000000001s0.1ns")] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("text", ["", "s", "1 s", "-1s", "-1", "1x", "1S", "1.5", ".5s", "1.s", "soon"])

@@ -13,8 +13,8 @@ from composeplat.dev.helper import HelperBuild
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.target import find_target
 from composeplat.local.packages import search_path
+from composeplat.system.machine import architecture
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import architecture
 from tests.deploy.conftest import PORTS, Environment
 from tests.deploy.test_build import ask_registry
 

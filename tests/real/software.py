@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from composeplat.local.images import digest_of, mount_blob, push_blob, push_manifest
-from composeplat.toolchain.tools import architecture
+from composeplat.system.machine import architecture
 from tests.real.debian import PACKAGES, SHOP_PACKAGES, Layer, known_layer, root_layer
 
 _HERE = Path(__file__).parent / "images"

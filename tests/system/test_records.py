@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.system.records import record
+from composeplat.system.records import mutable, record
 from tests.conftest import Folder, Project
 
 
@@ -83,6 +83,36 @@ def test_own_methods() -> None:
     assert repr(Named("web")) == "<web>"
 
 
+def test_new_defaults() -> None:
+    """Each object gets a new value of a default factory, also one of a class that is no record itself."""
+
+    @record
+    class Names:
+        found: list[str] = field(default_factory=list)
+
+    class Ports(Names):
+        pass
+
+    Names().found.append("web")
+    Ports().found.append("80")
+    assert (Names().found, Ports().found, Names(["web"]).found) == ([], [], ["web"])
+
+
+def test_missing_value() -> None:
+    """A missing value and an unknown one are errors with the name of the class, for the first object and later ones."""
+
+    @record
+    class Route:
+        host: str
+
+    make: Any = Route
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"Route\.__init__\(\) missing 1 required positional argument: 'host'"):
+            make()
+        with pytest.raises(TypeError, match=r"Route\.__init__\(\) got an unexpected keyword argument 'path'"):
+            make("example.com", path="/")
+
+
 def test_dataclass_functions() -> None:
     """A record is a dataclass: it is copied with changes, lists its fields and matches by position."""
     match replace(Port(80), name="http"):
@@ -93,10 +123,24 @@ def test_dataclass_functions() -> None:
         Port(80).other = 1  # type: ignore[attr-defined]
 
 
+def test_mutable() -> None:
+    """A mutable object changes, equals itself only, and has no other attributes than its fields."""
+
+    @mutable
+    class Count:
+        number: int = 0
+
+    count = Count()
+    count.number += 1
+    assert (count.number, count == Count(1), len({count, Count(1)})) == (1, False, 2)
+    with pytest.raises(AttributeError):
+        count.other = 1  # type: ignore[attr-defined]
+
+
 def test_types(project: Project) -> None:
     """Mypy refuses to change a field, a missing value and a value of another type."""
     text = """
-from composeplat.system.records import record
+from composeplat.system.records import mutable, record
 
 @record
 class Port:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from composeplat.compose.interpolate import interpolate
@@ -23,6 +23,7 @@ from composeplat.compose.yaml_reader import MAX_NODES
 from composeplat.diagnostics import join_some
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
+from composeplat.system.records import mutable
 
 MAX_FILES = 100
 MAX_CHAIN = 100
@@ -32,7 +33,7 @@ Step = tuple[str, str]
 """A file and a service of it."""
 
 
-@dataclass(slots=True)
+@mutable
 class _File:
     """The services of one file, before and after they are merged with what they extend."""
 

@@ -28,7 +28,7 @@ def _parse_microseconds(text: str) -> int:
     if text.isdecimal():
         return parse_int(text)
     try:
-        return int(parse_duration(text) * 1_000_000)
+        return parse_duration(text) // 1000
     except BadValue as error:
         raise BadValue("must be a number of microseconds") from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as PairMapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,12 +21,12 @@ from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
 from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
-from composeplat.system.records import record
+from composeplat.system.records import mutable, record
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
+@mutable
 class Count:
     value: int = 0
 
@@ -55,7 +55,7 @@ class Context:
         return self.variables.lookup(name)
 
 
-@dataclass(slots=True)
+@mutable
 class Field:
     """A node with its path; its readers report a value of another type, and return None."""
 
@@ -196,7 +196,7 @@ class Field:
             yield name, item, text
 
 
-@dataclass(slots=True)
+@mutable
 class Section:
     """An open mapping: its supported fields; the other keys are reported as the table says."""
 

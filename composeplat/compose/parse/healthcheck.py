@@ -7,7 +7,6 @@ A startup probe would kill a container that is slow to start, even if only readi
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 
 from composeplat.compose.model import HealthCheck
 from composeplat.compose.nodes import Scalar, Sequence
@@ -54,7 +53,7 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
 
 def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
     """Read a duration; 0 means the default, as in Compose."""
-    read: Decimal | None = section.optional(key, parse_duration)
+    read: int | None = section.optional(key, parse_duration)
     return whole_seconds(read, lowest=lowest) if read else default
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from composeplat.compose.model import User
 from composeplat.compose.nodes import Mapping as MappingNode
@@ -17,13 +17,14 @@ from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.process import parse_command, parse_service_user
 from composeplat.compose.pod_model import Hook, InitHook
 from composeplat.compose.values import BadValue, parse_image
+from composeplat.system.records import mutable
 
 _KEYS = ("command", "user", "privileged", "working_dir", "environment")
 _INIT_KEYS = (*_KEYS, "image", "per_replica")
 _SIGNALS = {found.name.removeprefix("SIG"): found.value for found in signal.Signals}
 
 
-@dataclass(slots=True)
+@mutable
 class Hooks:
     pre_start: tuple[InitHook, ...] = ()
     post_start: tuple[Hook, ...] = ()

@@ -8,6 +8,7 @@ from composeplat.compose.values import BadValue, parse_duration
 
 _POLICIES = {"always": "always", "never": "never", "missing": "missing", "if_not_present": "missing", "build": "build"}
 _DURATIONS = {"daily": "24h", "weekly": "168h"}
+_SECOND = 10**9
 _REFRESHED = ("daily", "weekly", "refresh")
 
 
@@ -15,7 +16,7 @@ def parse_pull_policy(service: Section) -> str:
     """Return when nodes pull the image. A refreshed image counts as always: a node asks whenever a pod starts."""
     policy = service.value("pull_policy", _parse_policy, "")
     found, after = service.get("pull_policy"), service.get("pull_refresh_after")
-    seconds = after.value(parse_duration) if after else None
+    period = after.value(parse_duration) if after else None
     is_refreshed = found is not None and found.text() == "refresh"
     if after and not is_refreshed:
         after.report("no-effect", "has no effect without pull_policy: refresh")
@@ -26,7 +27,7 @@ def parse_pull_policy(service: Section) -> str:
     if found and policy == "never" and service.get("build") is not None:
         found.report("no-effect", "has no effect on an image that is built: a node must pull it from the registry")
         return ""
-    return "always" if seconds is not None and is_refreshed else "" if policy == "build" else policy
+    return "always" if period is not None and is_refreshed else "" if policy == "build" else policy
 
 
 def parse_pull_period(service: Section) -> int | None:
@@ -35,10 +36,10 @@ def parse_pull_period(service: Section) -> int | None:
     text = found.node.text if found and isinstance(found.node, Scalar) else ""
     written = after.node.text if after and isinstance(after.node, Scalar) and text == "refresh" else ""
     try:
-        seconds = parse_duration(written or _DURATIONS.get(text, "") or text.removeprefix("every_"))
+        period = parse_duration(written or _DURATIONS.get(text, "") or text.removeprefix("every_"))
     except BadValue:
         return None
-    return int(seconds) if written or text in _DURATIONS or text.startswith("every_") else None
+    return period // _SECOND if written or text in _DURATIONS or text.startswith("every_") else None
 
 
 def _parse_policy(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_CEILING
 
 from composeplat.compose.full_keys import SERVICE
 from composeplat.compose.nodes import Mapping, Scalar
@@ -12,7 +11,7 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
 from composeplat.compose.parse.schedule import parse_schedule
 from composeplat.compose.rollout_model import Constraint, Mode, Placement, Scheduling, UpdateConfig
-from composeplat.compose.values import parse_duration, parse_int
+from composeplat.compose.values import parse_duration, parse_int, whole_seconds
 from composeplat.names import is_key, is_label_key, is_label_value
 
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(==|!=)\s*(\S+)\s*")
@@ -118,7 +117,7 @@ def _update_config(section: Section) -> UpdateConfig:
 
 
 def _parse_seconds(text: str) -> int:
-    return int(parse_duration(text).to_integral_value(rounding=ROUND_CEILING))
+    return whole_seconds(parse_duration(text), lowest=0)
 
 
 # devices --------------------------------------------------------------------------------------------------------------
