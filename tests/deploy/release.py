@@ -49,12 +49,14 @@ class Release:
         return content(self.folder / WHEEL)
 
 
-def install(python: str | Path, wheel: Path, folder: Path, inside: Sequence[str] = ()) -> Path:
+def install(
+    python: str | Path, wheel: Path, folder: Path, inside: Sequence[str] = (), *, requirements: Path = RUNTIME
+) -> Path:
     """Install the wheel into an empty environment, inside of another root if one is given; gives the command."""
     run(*inside, python, "-m", "venv", folder)
     pip: tuple[str | Path, ...] = (*inside, folder / "bin" / "python", "-m", "pip", "install", "--quiet")
     # Nothing is compiled, as most of what comes with the providers is never imported.
-    run(*pip, "--disable-pip-version-check", "--no-compile", "--require-hashes", "-r", RUNTIME)
+    run(*pip, "--disable-pip-version-check", "--no-compile", "--require-hashes", "-r", requirements)
     run(*pip, "--disable-pip-version-check", "--no-deps", "--no-index", wheel)
     return folder / "bin" / "platform"
 
