@@ -97,6 +97,10 @@ CLUSTER_MESSAGES = {
     " does not have: the number of pods stays the smallest [no-metrics-server]",
     "pod-security-level": "compose.yaml:2:3: warning: services.web is refused by namespace 'shop', whose Pod Security"
     " level is 'restricted' [pod-security-level]",
+    "policy-violation": "compose.yaml:2:3: error: services.web, by Deployment 'web', violates policy 'version' of"
+    " 'team': Images have a version: 'busybox' has none [policy-violation]",
+    "policy-advice": "compose.yaml:2:3: warning: services.web, by Deployment 'web', breaks policy 'limits' of 'team':"
+    " Memory is limited: it has no limit [policy-advice]",
     "over-quota": "compose.yaml:2:3: warning: services.web sets no limits.memory, which quota 'team' requires of each"
     " pod [over-quota]",
     "limit-range": "compose.yaml:2:3: warning: services.web has a memory limit of 2Gi; limit range 'team' allows at"

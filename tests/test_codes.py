@@ -439,6 +439,8 @@ def test_every_code_has_a_definition() -> None:
         "no-metrics-server",
         "no-load-balancer",
         "pod-security-level",
+        "policy-violation",
+        "policy-advice",
         "over-quota",
         "limit-range",
         "default-limit",

@@ -1,4 +1,4 @@
-"""The version of this work, and what the release before it left."""
+"""The version of this work, and the release before it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _numbers(version: str) -> list[int]:
 
 @pytest.mark.parametrize("page", ["docs/ci.md", "ci/github/action.yml"])
 def test_pages_name_the_version(page: str) -> None:
-    """What users copy installs this version."""
+    """The commands that users copy install this version."""
     text = (ROOT / page).read_text(encoding="utf-8")
 
     assert {__version__} == set(re.findall(r"composeplat==([\d.]+\d)", text))

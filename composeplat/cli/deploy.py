@@ -23,8 +23,9 @@ from composeplat.cli.operations import (
     show_refusal,
     stack_for,
 )
+from composeplat.cli.policies import pulumi_variables, show_violations, violation_rows
 from composeplat.cli.preview import change_rows
-from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, with_choice
+from composeplat.cli.selection import OF_PULUMI, PLANNING, READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation
 from composeplat.engine.operations import deploy as operation
@@ -48,11 +49,14 @@ def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json:
     try:
         with progress.work(f"deploying {planned.where}"):
             report_deploy(planned, options.services, builds=options.build is not False)
-            outcome = operation.deploy(stack_for(planned), planned.plan, options)
+            outcome = operation.deploy(stack_for(planned, pulumi_variables(choice)), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     show_document(_result(outcome, planned), as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
+    if show_violations(outcome, planned, as_json=choice.json_diagnostics):
+        progress.conclude(f"a policy refuses {planned.where}; nothing was changed")
+        return Exit.FAILED
     if outcome.failures:
         progress.conclude(f"{failure_summary(outcome)}; the state has the other changes")
         return Exit.FAILED
@@ -90,6 +94,7 @@ def _result(outcome: Outcome, planned: Planned) -> dict[str, object]:
         changes=change_rows(outcome.changes, planned.plan),
         kept_volumes=outcome.kept,
         urls=list(outcome.urls),
+        policy_violations=violation_rows(outcome, planned.plan),
     )
 
 
@@ -118,7 +123,7 @@ def count_changes(outcome: Outcome) -> str:
         "deploying.md",
     ),
 )
-@with_choice(*PLANNING, "allow_providers", "builder", "pull_secret", "timeout", *READING, *WORKING)
+@with_choice(*PLANNING, "allow_providers", "builder", "pull_secret", "timeout", *OF_PULUMI, *READING, *WORKING)
 def deploy_command(
     choice: Choice,
     services: opt.Services = None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -250,12 +250,12 @@ def load_plan(request: Request) -> tuple[Loaded, Plan]:
     return loaded, make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
 
 
-def stack_for(planned: Planned) -> Stack:
+def stack_for(planned: Planned, more: Mapping[str, str] | None = None) -> Stack:
     return Stack(
         environment_name=planned.plan.environment,
         namespace=planned.plan.namespace,
         target=planned.target,
-        variables=planned.environment,
+        variables={**planned.environment, **(more or {})},
         claim=_claim(planned),
         origins=planned.loaded.origins,
         on_progress=progress.emit,
@@ -306,7 +306,7 @@ def _warn(failure: Failure, planned: Planned) -> None:
 def _report(failure: Failure, planned: Planned, code: str) -> Report:
     cause = failure.cause
     path: tuple[str | int, ...] = ("services", failure.service, *cause.origin)
-    message = _cut(f"services.{failure.service}: {cause.message}")
+    message = cut(f"services.{failure.service}: {cause.message}")
     report = Report()
     report.add(code, planned.loaded.origins.at(*path), path, message, cause.hint)
     return report
@@ -315,11 +315,11 @@ def _report(failure: Failure, planned: Planned, code: str) -> Report:
 def _lines_text(failure: Failure) -> str:
     if not failure.lines:
         return ""
-    lines = "".join(f"    {_cut(line)}\n" for line in _printable(failure.lines))
+    lines = "".join(f"    {cut(line)}\n" for line in _printable(failure.lines))
     return f"  the last lines of {failure.source}:\n{lines}"
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     """Mask a text of a container or the cluster, then cut it: a mask does not find a part of a secret."""
     return progress.masked_text(text)[:_MAX_LINE_CHARS]
 
@@ -358,7 +358,7 @@ def outcome_document(command: str, planned: Planned, outcome: Outcome, **fields:
         command,
         plan.environment,
         plan.namespace,
-        status="failed" if outcome.failures else "done",
+        status="failed" if outcome.failures or outcome.is_refused else "done",
         **fields,
         failures=failure_rows(outcome, planned),
         seconds=round(outcome.seconds, 1),

@@ -78,6 +78,21 @@ ReplaceVolumes = Annotated[
     typer.Option("--replace-volume", metavar="NAME", help="Let a change delete this volume and its data; may repeat."),
 ]
 TakeOver = Annotated[bool, typer.Option("--take-over", help="Take an environment that was made from another project.")]
+PolicyPacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy-pack", metavar="FOLDER", help="Check the resources with this policy pack of Pulumi; may repeat."
+    ),
+]
+PolicyPackConfigs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy-pack-config", metavar="FILE", help="Configuration of the policy pack at this position; may repeat."
+    ),
+]
+OtelTraces = Annotated[
+    str, typer.Option("--otel-traces", metavar="URL", help="Send Pulumi's OpenTelemetry traces here.")
+]
 Progress = Annotated[
     ProgressMode,
     typer.Option("--progress", help="How to show progress; auto: a live table on a terminal, else lines."),

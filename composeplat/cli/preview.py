@@ -14,8 +14,16 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import document, plan_for, report_deploy, show_document, show_refusal, stack_for
-from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, with_choice
+from composeplat.cli.operations import (
+    document,
+    plan_for,
+    report_deploy,
+    show_document,
+    show_refusal,
+    stack_for,
+)
+from composeplat.cli.policies import pulumi_variables, show_violations, violation_rows
+from composeplat.cli.selection import OF_PULUMI, PLANNING, READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation, describe_differences, format_value
 from composeplat.engine.operations import preview as operation
@@ -38,7 +46,7 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
     try:
         with progress.work(f"comparing the file with {planned.where}"):
             report_deploy(planned, options.services)
-            outcome = operation.preview(stack_for(planned), planned.plan, options)
+            outcome = operation.preview(stack_for(planned, pulumi_variables(choice)), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     changes = [_with_own_name(change) for change in outcome.changes]
@@ -50,11 +58,15 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
         kept_volumes=outcome.kept,
         notes=outcome.notes,
         unchanged=outcome.counts.get("same", 0),
+        policy_violations=violation_rows(outcome, planned.plan),
     )
     show_document(data, as_json=as_json)
     if not as_json:
         write_output(_text(changes, planned.plan, diff=diff))
+    is_refused = show_violations(outcome, planned, as_json=choice.json_diagnostics)
     progress.conclude(_end(changes, outcome))
+    if is_refused:
+        return Exit.FAILED
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 
@@ -196,7 +208,7 @@ def _end(changes: list[Change], outcome: Outcome) -> str:
         "deploying.md",
     ),
 )
-@with_choice(*PLANNING, "pull_secret", *READING, *WORKING)
+@with_choice(*PLANNING, "pull_secret", *OF_PULUMI, *READING, *WORKING)
 def preview_command(
     choice: Choice,
     services: opt.Services = None,

@@ -39,6 +39,9 @@ class Choice(Options):
     verbose: opt.Verbose = False
     debug: opt.Debug = False
     allow_providers: opt.AllowProviders = False
+    policy_pack: opt.PolicyPacks = None
+    policy_pack_config: opt.PolicyPackConfigs = None
+    otel_traces: opt.OtelTraces = ""
     named_services: tuple[str, ...] = ()
     """The services among the arguments."""
 
@@ -53,6 +56,8 @@ _CLUSTER = ("kubeconfig", "context", "debug")
 _FIRST = (*_DEFINITION, "kubeconfig", "context", "local")
 #: The settings that change the objects of a plan.
 PLANNING = tuple(name for name, setting in SETTINGS.items() if setting.is_rendered)
+#: Flags of Pulumi's own, by the same names.
+OF_PULUMI = ("policy_pack", "policy_pack_config", "otel_traces")
 READING = ("strict", "verbose")
 #: For commands that show progress.
 WORKING = ("progress", "quiet")
@@ -156,7 +161,7 @@ def _scope(
 #: Commands whose status may be that of a program of the user, or a verdict.
 _OF_PROGRAMS = ("check", "exec", "run", "up")
 #: A log has no values of these: they may be secrets.
-_NOT_LOGGED = ("command", "env")
+_NOT_LOGGED = ("command", "env", "otel_traces")
 
 
 def _given(values: Mapping[str, Any], parameters: Iterable[inspect.Parameter]) -> dict[str, object]:

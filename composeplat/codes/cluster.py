@@ -71,6 +71,16 @@ CLUSTER_CODES: dict[str, Code] = {
         "Use type: NodePort, or install a program that gives addresses.",
         effect=_LOST,
     ),
+    "policy-violation": Code(
+        _E,
+        "A mandatory policy of a policy pack refuses a resource.",
+        "Change the definition, or ask those who own the policy pack.",
+    ),
+    "policy-advice": Code(
+        _W,
+        "A resource is not as an advisory policy of a policy pack wants it, or a policy has changed it.",
+        "Change the definition, or ignore this.",
+    ),
     "pod-security-level": Code(
         _W,
         "The Pod Security level of the namespace refuses a service.",

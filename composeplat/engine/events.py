@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.names import LABEL_PREFIX
@@ -77,6 +77,34 @@ class Change:
         return name.key if name is not None else None
 
 
+@record(kw_only=True)
+class Violation:
+    """A resource that is not as a policy wants it."""
+
+    urn: str
+    pack: str
+    policy: str
+    level: str
+    """``mandatory``, ``advisory``, or ``remediate`` if the policy has changed the resource."""
+    message: str
+
+    @property
+    def is_mandatory(self) -> bool:
+        return self.level == "mandatory"
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any], *, level: str, text: str) -> Self:
+        # The first line describes the policy, and the others the resource.
+        first, *rest = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+        return cls(
+            urn=str(event.get("resourceUrn") or ""),
+            pack=str(event.get("policyPackName") or ""),
+            policy=str(event.get("policyName") or ""),
+            level=level,
+            message=f"{first.removesuffix('.')}: {' '.join(rest)}" if rest else first,
+        )
+
+
 @dataclass(slots=True)
 class Events:
     """The changes, errors and results that the events of an operation report."""
@@ -88,6 +116,8 @@ class Events:
     """Errors by URN; errors without a resource have an empty URN."""
     drifted: list[Change] = field(default_factory=list)
     """Drift: the changes that a refresh found in the cluster."""
+    violations: list[Violation] = field(default_factory=list)
+    """The violations that policy packs report."""
     references: dict[str, str] = field(default_factory=dict)
     """Name and digest of each image, by URN."""
     summary: Mapping[str, Any] | None = None
@@ -106,6 +136,12 @@ class Events:
             case {"diagnosticEvent": {"severity": "error"} as found}:
                 message = str(found.get("message") or "").strip()
                 self.messages.setdefault(str(found.get("urn") or ""), []).append(message)
+            case {"policyEvent": found}:
+                level, text = str(found.get("enforcementLevel") or ""), str(found.get("message") or "")
+                self.violations.append(Violation.from_event(found, level=level, text=text))
+            case {"policyRemediationEvent": found}:
+                text = "the policy has changed the resource"
+                self.violations.append(Violation.from_event(found, level="remediate", text=text))
             case {"summaryEvent": summary}:
                 self.summary = summary
         return None
@@ -154,6 +190,11 @@ class Events:
     @property
     def has_failed_build(self) -> bool:
         return any(urn in self.changes and self.changes[urn].kind == IMAGE for urn in self.failed)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a policy refuses the operation."""
+        return any(violation.is_mandatory for violation in self.violations)
 
     @property
     def effective_changes(self) -> list[Change]:

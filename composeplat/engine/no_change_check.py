@@ -45,6 +45,7 @@ from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.provenance import record_key
+from composeplat.engine.pulumi_flags import doubt_about_flags
 from composeplat.engine.rollout import endpoint_ports
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
@@ -211,6 +212,7 @@ def digest_inputs(stack: Stack, plan: Plan, options: DeployOptions, digester: Di
     if stack.workspace.state_file is None:
         raise Doubt("the backend keeps the state elsewhere")
     raise_doubt(doubt_about_options(options))
+    raise_doubt(doubt_about_flags(stack.variables))
     raise_doubt(doubt_about_plan(plan))
     return {name: digester.digest(value) for name, value in gather_inputs(stack, plan).items()}
 

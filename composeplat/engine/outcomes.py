@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from composeplat.cluster.failure_causes import Cause
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.diagnostics import ComposeplatError, Report
-from composeplat.engine.events import Change
+from composeplat.engine.events import Change, Violation
 from composeplat.system.records import record
 
 
@@ -57,7 +57,14 @@ class Outcome:
     """The services that were put to sleep or woken."""
     developed: tuple[str, ...] = ()
     """The services under development, which were not changed."""
+    violations: list[Violation] = field(default_factory=list)
+    """The violations that policy packs report."""
     seconds: float = 0.0
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a policy refuses the operation."""
+        return any(violation.is_mandatory for violation in self.violations)
 
 
 class Refused(ComposeplatError):

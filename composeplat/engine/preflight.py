@@ -90,7 +90,7 @@ def check_live_state(
     plan: Plan, live_state: LiveState, origins: Origins, report: Report, *, replaced_volumes: tuple[str, ...] = ()
 ) -> None:
     """Report what must not be touched, and changes that would cost data."""
-    for path, objects in _by_origin(plan):
+    for path, objects in by_origin(plan):
         for desired in objects:
             head = live_state.object_metadata.get((desired.kind, desired.name))
             if head is not None and not belongs_to(head, plan.environment):
@@ -99,7 +99,8 @@ def check_live_state(
                 _check_claim(desired, path, live_state, origins, report)
 
 
-def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[DesiredObject, ...]]]:
+def by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[DesiredObject, ...]]]:
+    """Yield the parts of the definition with their objects."""
     for volume in plan.volumes:
         yield ("volumes", volume.name), volume.objects
     for network in plan.networks:

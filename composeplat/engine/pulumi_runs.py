@@ -18,6 +18,7 @@ from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
+from composeplat.engine.pulumi_flags import explain_policy_pack, trace_variables
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
 from composeplat.engine.workspace import broke_off, explain, is_refused
@@ -153,7 +154,7 @@ def run(
 
     for number in range(_MAX_RUNS):
         before, events = events, Events()
-        result = stack.workspace.follow(args, on_event, on_tick, more)
+        result = stack.workspace.follow(args, on_event, on_tick, {**trace_variables(stack.variables), **more})
         _add_done(events, before)
         if not result.status or stack.is_interrupted or not _has_passed(stack, events, result, number):
             break
@@ -163,7 +164,9 @@ def run(
 def run_error(result: PulumiResult, events: Events) -> ComposeplatError:
     """The error of a run that failed as a whole."""
     texts = _texts(events)
-    return explain("\n".join(texts) if texts and not is_locked_out(result.output) else result.output)
+    return explain_policy_pack(result.output) or explain(
+        "\n".join(texts) if texts and not is_locked_out(result.output) else result.output
+    )
 
 
 def _has_passed(stack: Stack, events: Events, result: PulumiResult, number: int) -> bool:

@@ -23,6 +23,7 @@ from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
 from composeplat.engine.new_state import read_salt, write_new_state
 from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
+from composeplat.engine.pulumi_flags import FLAG_VARIABLES
 from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
@@ -43,6 +44,7 @@ _PATHS = (
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
 )
+_NOT_PASSED = ("PULUMI_K8S_", *FLAG_VARIABLES)
 _PLUGINS = {"kubernetes": KUBERNETES_PROVIDER, "docker-build": DOCKER_BUILD_PROVIDER}
 
 
@@ -92,7 +94,7 @@ class Workspace:
         self.runner = PulumiRunner(program=program, folder=self.folder, variables=variables, interrupts=self.interrupts)
 
     def _variables(self, program: Path) -> dict[str, str]:
-        passed = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_K8S_")}
+        passed = {key: value for key, value in self.environment.items() if not key.startswith(_NOT_PASSED)}
         # Pulumi runs in another folder, so relative paths have to become absolute.
         passed.update({key: os.path.abspath(passed[key]) for key in _PATHS if passed.get(key)})
         return {

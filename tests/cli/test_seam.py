@@ -5,6 +5,7 @@ The engine's operations are replaced by ones that give an outcome.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ import pytest
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
-from composeplat.engine.events import Change, Difference, Operation
+from composeplat.engine.events import Change, Difference, Operation, Violation
 from composeplat.engine.outcomes import DeployOptions, Failure, Refused
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.engine.stack import Stack
 from tests.cli.conftest import TEXT, Seam, data
 from tests.registry.test_image_facts import put_config
 from tests.registry_server import Registry, serving
+from tests.schemas import checked
 
 WHERE = "demo in namespace team"
 CHAIN = "urn:pulumi:team::demo::composeplat:index:ComposeStack$composeplat:index:Service$kubernetes:apps/v1"
@@ -135,6 +137,63 @@ def test_a_refusal(seam: Seam, command: str) -> None:
     ]
 
 
+VIOLATIONS = [
+    Violation(urn=f"{CHAIN}:Deployment::demo-workload/web", pack="team", policy="no-latest", level="mandatory",
+              message="hunter2 has no version\x1b[31m"),
+    Violation(urn=f"{CHAIN}:Deployment::demo-workload/db", pack="team", policy="limits", level="advisory",
+              message="no limit"),
+]  # fmt: skip
+REFUSED_LINES = [
+    (
+        "compose.yaml:2:3: error: services.web, by Deployment 'web', violates policy 'no-latest' of 'team': [secret]"
+        " has no version\\x1b[31m [policy-violation]"
+    ),
+    "  hint: change the definition, or ask those who own the policy pack",
+    (
+        "compose.yaml:6:3: warning: services.db, by Deployment 'db', breaks policy 'limits' of 'team': no limit"
+        " [policy-advice]"
+    ),
+]
+ENDS = {
+    "deploy": f"a policy refuses {WHERE}; nothing was changed",
+    "preview": "no changes, 1.2 s",
+}
+
+
+@pytest.mark.parametrize("command", PLANNED)
+def test_a_policy(seam: Seam, command: str) -> None:
+    """A mandatory policy is an error with its place and status 1, an advisory one a warning; both are in the JSON."""
+    seam.gives(OPERATIONS[command], Came(violations=VIOLATIONS, seconds=1.25))
+    refused = seam.platform(*args_of(command))
+    as_json = seam.platform(*args_of(command), "--json")
+    seam.gives(OPERATIONS[command], Came(violations=VIOLATIONS[1:]))
+    warned = seam.platform(*args_of(command))
+
+    assert refused.status == as_json.status == 1
+    assert refused.stderr.splitlines()[-4:] == [*REFUSED_LINES, ENDS[command]]
+    rows = checked(json.loads(as_json.stdout))["policy_violations"]
+    assert [(row["path"], row["policy"], row["level"]) for row in rows] == [
+        ("services.web", "no-latest", "mandatory"), ("services.db", "limits", "advisory"),
+    ]  # fmt: skip
+    assert "hunter2" not in as_json.stdout + as_json.stderr
+    assert warned.status == 0
+    assert REFUSED_LINES[2] in warned.stderr
+
+
+def test_flags_of_pulumi(seam: Seam) -> None:
+    """The options reach the engine as the variables of Pulumi's own, and win over those of the shell."""
+    seam.gives(OPERATIONS["deploy"], Came())
+    flags = ("--policy-pack", "a", "--policy-pack", "b", "--policy-pack-config", "c.json")
+    seam.platform(*args_of("deploy"), *flags, PULUMI_OPTION_OTEL_TRACES="http://a", PULUMI_OPTION_POLICY_PACK="x")
+
+    (_, stack, _, _), = seam.asked  # fmt: skip
+    found = {name: value for name, value in stack.variables.items() if name.startswith("PULUMI_OPTION_")}
+    assert found == {
+        "PULUMI_OPTION_POLICY_PACK": "a,b", "PULUMI_OPTION_POLICY_PACK_CONFIG": "c.json",
+        "PULUMI_OPTION_OTEL_TRACES": "http://a",
+    }  # fmt: skip
+
+
 def _span(seam: Seam) -> Span:
     return Span(Source("compose.yaml", seam.folder / "compose.yaml", TEXT), 1)
 
@@ -223,7 +282,8 @@ def test_a_deploy_for_programs(seam: Seam) -> None:
             {"part": {"type": "service", "name": "db"}, "operation": "create", "kind": "Service", "name": "db",
              "reasons": []},
         ],
-        "kept_volumes": ["old"], "urls": ["https://web.example.com"], "failures": [], "seconds": 2.5,
+        "kept_volumes": ["old"], "urls": ["https://web.example.com"], "failures": [], "policy_violations": [],
+        "seconds": 2.5,
     }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def project(environment: Environment) -> Environment:
     """The project with an object of each kind."""
     shutil.copytree(PROJECT, environment.folder, dirs_exist_ok=True)
     (environment.folder / "more.yaml").unlink()
-    environment.variables.update(TOKEN="planted-token")
+    environment.variables |= {"TOKEN": "planted-token"}
     return environment
 
 

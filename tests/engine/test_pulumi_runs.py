@@ -21,7 +21,7 @@ def test_a_lock_that_always_comes_back() -> None:
         return PulumiResult(status=255, output=LOCKED)
 
     workspace = SimpleNamespace(follow=follow, unlock=lambda _: True)
-    stack = SimpleNamespace(workspace=workspace, is_interrupted=False, note=lambda _: None)
+    stack = SimpleNamespace(workspace=workspace, is_interrupted=False, note=lambda _: None, variables={})
 
     _, ended = pulumi_runs.run(cast("Stack", stack), ["up"])
 

@@ -1,6 +1,6 @@
 """The release before this one: its commit, and its command in an environment of its own.
 
-``release_before.txt`` has its version and its commit, as a clone may lack tags. A new release writes both anew.
+``release_before.txt`` has its version and its commit, as a clone may lack tags. A new release changes both.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 - ``resources.txt``: type and URN of each resource of ``environment/``, which has an object of each kind. A name that
   changes makes Pulumi replace the object.
-- ``objects.txt``: what of each object Kubernetes can't change in place, or others select by: names, labels, selectors.
+- ``objects.txt``: the parts of each object that Kubernetes can't change in place, or that others select by.
 - ``cluster.txt``: labels, annotations and objects that the platform reads back from a cluster.
 - ``command-line.txt``: commands, options, settings with their variables and configuration keys, exit statuses.
 - ``python.txt``: names, arguments and attributes for programs.
@@ -43,7 +43,7 @@ from tests.conftest import ROOT, Folder
 
 HERE = Path(__file__).parent
 PROMISES = HERE / "promises"
-#: What a program of the user may give and read.
+#: The classes that a program of the user makes and reads.
 COMPONENTS = (
     composeplat.ComposeStack,
     composeplat.ComposeService,

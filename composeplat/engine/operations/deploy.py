@@ -31,12 +31,14 @@ from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.image_updates import update_images
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
-from composeplat.engine.operations.preview import preview_plan
-from composeplat.engine.outcomes import DeployOptions, Outcome
+from composeplat.engine.operations.preview import preview, preview_plan
+from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
+from composeplat.engine.policies import report_violations
 from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_cluster, object_keys, volumes_to_replace
 from composeplat.engine.provenance import describe_siblings, note_project
 from composeplat.engine.providers import check_providers, run_providers
 from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.required_objects import release_claims
 from composeplat.engine.rollback import RollBack
@@ -50,6 +52,11 @@ from composeplat.progress import Phase
 def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     plan.select_services(options.services)
     check_providers(stack, plan, options.services)
+    if policy_flags(stack.variables):
+        # As each policy sees a resource right before its change, a refusal would come after the changes of others.
+        shown = preview(stack, plan, options)
+        if shown.is_refused:
+            return Outcome(violations=shown.violations, seconds=shown.seconds)
     return run_if_needed(stack, plan, options, "deploy", _deploy)
 
 
@@ -72,8 +79,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
     refreshes = options.refresh or asleep or any(volumes.values()) or is_state_behind
     parts = None if refreshes else no_change.find_parts(plan)
     args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(plan, stack.state, live_state, options, parts)]
-    if refreshes:
-        args.append("--refresh")
+    args += [*policy_flags(stack.variables), *(["--refresh"] if refreshes else [])]
     before = RollBack.remember(stack, plan, chosen)
     update_images(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
@@ -96,6 +102,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
         kept=events.kept,
         removed=removed,
         failures=failures,
+        violations=events.violations,
         urls=stack.target.urls_of(plan),
     )
 
@@ -144,6 +151,9 @@ def _roll_out(
     for key in asleep:
         remove_sleep_mark(api, stack.namespace, key, is_certain=not result.status)
     stack.stop_if_interrupted(_hint(stack, events))
+    if events.is_refused and stack.origins is not None:
+        plan = rollout.monitor.plan
+        raise Refused(report_violations(events.violations, plan, stack.origins), "the changes before it were made")
     note_refusals(stack, rollout.monitor, events, result)
     if result.status and not rollout.monitor.causes:
         raise pulumi_runs.run_error(result, events)

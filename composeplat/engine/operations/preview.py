@@ -22,6 +22,7 @@ from composeplat.engine.preflight import (
 from composeplat.engine.provenance import describe_siblings
 from composeplat.engine.providers import plan_with_last_values
 from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
@@ -43,7 +44,8 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     scaled = autoscaled_replicas(api, plan, live_state)
     refreshes = missing_from_cluster(state, live_state) or differs_from_state(state, scaled)
     parts = None if refreshes else no_change.find_parts(plan)
-    args = ["preview", *deploy_args(plan, state, live_state, options, parts)]
+    policies = policy_flags(stack.variables)
+    args = ["preview", *deploy_args(plan, state, live_state, options, parts), *policies]
     if refreshes:
         args.append("--refresh")
     held_back = workloads_without_pods(state, dev_workloads_by_service(live_state.object_metadata, plan.environment))
@@ -51,7 +53,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     chosen = plan.select_services(options.services)
     events, result = pulumi_runs.run_program(stack, shown, args, chosen, parts=parts)
     stack.stop_if_interrupted()
-    if result.status:
+    if result.status and not events.is_refused:
         raise pulumi_runs.run_error(result, events)
     part = plan.limited_to(options.services)
     notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state), *unknown]
@@ -61,6 +63,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
         kept=events.kept,
         notes=notes,
         urls=stack.target.urls_of(plan),
+        violations=events.violations,
     )
     if not (outcome.changes or notes or scaled):
         no_change.keep(outcome.counts, has_changes=False)
