@@ -84,13 +84,14 @@ setup: env ## find or build the tools, and install the packages the local cluste
 	@$(BIN)/platform setup --cluster --install
 
 # Only tests look at pages, and press Tab in zsh and fish; those that lack it are skipped, and say so.
-extras: ## install what only tests use, where Debian's packages can be: a browser, zsh and fish, a compiler, an emulator
+extras: ## install what only tests use, where Debian's packages can be: a browser, zsh and fish, Graphviz, a compiler, an emulator
 	@missing=; \
 	{ command -v chromium-headless-shell || command -v chromium; } >/dev/null || missing=chromium-headless-shell; \
 	command -v certutil >/dev/null || missing+=" libnss3-tools"; \
 	command -v mmdebstrap >/dev/null || missing+=" mmdebstrap"; \
 	command -v musl-gcc >/dev/null || missing+=" musl-tools"; \
 	command -v qemu-system-x86_64 >/dev/null || missing+=" qemu-system-x86"; \
+	command -v dot >/dev/null || missing+=" graphviz"; \
 	for one in zsh fish; do command -v $$one >/dev/null || missing+=" $$one"; done; \
 	$(if $(EMULATOR),command -v qemu-system-x86_64 >/dev/null || missing+=" qemu-system-x86"; )\
 	if [ -z "$$missing" ]; then exit; fi; \

@@ -27,7 +27,7 @@ _HOMES = {
     "Settings": "composeplat.compose.options",
     "load_definition": "composeplat.compose.load",
     "make_plan": "composeplat.plan",
-    "render_yaml": "composeplat.render",
+    "render_yaml": "composeplat.render.manifests",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 -- the table above is the one list

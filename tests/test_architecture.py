@@ -58,7 +58,7 @@ def test_public_names_of_a_fresh_process(project: Project) -> None:
     script = f"""
 from pathlib import Path
 from composeplat import {names}
-import composeplat.compose.load, composeplat.plan, composeplat.render, composeplat.compose.options
+import composeplat.compose.load, composeplat.plan, composeplat.render.manifests, composeplat.compose.options
 from composeplat import {names}
 print(*(callable(one) for one in ({names})))
 print(load_definition(Request(folder=Path.cwd())).project.services["web"].image)
@@ -210,7 +210,7 @@ from composeplat.diagnostics import Report
 from composeplat.compose.load import read, load
 from composeplat.compose.parse import Context, parse_project
 from composeplat.plan import make_plan
-from composeplat.render import render_files, render_json, render_yaml
+from composeplat.render.manifests import render_files, render_json, render_yaml
 from composeplat.compose.options import Request
 
 request = Request(folder=Path.cwd(), domain="example.com")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from composeplat.render import render_yaml
+from composeplat.render.manifests import render_yaml
 from tests.conftest import Project
 from tests.kubernetes_schema import problems_of
 

@@ -17,7 +17,7 @@ from composeplat.compose.load import Loaded, load, read
 from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
 from composeplat.plan import make_plan
-from composeplat.render import to_yaml
+from composeplat.render.manifests import to_yaml
 
 app = App()
 

@@ -23,6 +23,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "build",
         "render",
         "config",
+        "graph",
         "refresh",
         "restart",
         "sleep",

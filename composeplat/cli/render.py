@@ -21,7 +21,7 @@ from composeplat.plan.fingerprint import hash_ahead
 from composeplat.plan.images import host_mounts, largest_mount
 from composeplat.plan.providers import provided_name, without_provided
 from composeplat.plan.security import check_image_users
-from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
+from composeplat.render.manifests import FILE_MARK, render_files, render_json, render_yaml
 from composeplat.system import files
 
 app = App()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.names import is_dns_label
-from composeplat.render import to_yaml
+from composeplat.render.manifests import to_yaml
 from tests.conftest import Project
 from tests.in_process import run_here
 

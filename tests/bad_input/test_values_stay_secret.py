@@ -13,7 +13,7 @@ import pytest
 
 from composeplat.cli.console import show_report
 from composeplat.compose.keys import SECTIONS
-from composeplat.render import to_yaml
+from composeplat.render.manifests import to_yaml
 from tests.bad_input.test_wrong_types import PLACES, definition
 from tests.conftest import Folder, Project, Reading
 from tests.in_process import run_here

@@ -8,7 +8,7 @@ import pytest
 
 from composeplat.compose.keys import SECTIONS
 from composeplat.diagnostics import Diagnostic, Severity
-from composeplat.render import render_json, render_yaml, to_yaml
+from composeplat.render.manifests import render_json, render_yaml, to_yaml
 from tests.conftest import Folder, Project
 
 VALUES: dict[str, Any] = {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from composeplat.render import FILE_MARK
+from composeplat.render.manifests import FILE_MARK
 from tests.conftest import Folder, Project
 from tests.in_process import run_here
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from composeplat.compose.resolved import resolved_definition, variable_rows
-from composeplat.render import render_yaml, to_yaml
+from composeplat.render.manifests import render_yaml, to_yaml
 from tests.conftest import Project
 
 

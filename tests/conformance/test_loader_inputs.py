@@ -17,7 +17,7 @@ import yaml
 from composeplat.compose.load import Request, load
 from composeplat.diagnostics import Severity
 from composeplat.plan import make_plan
-from composeplat.render import render_yaml
+from composeplat.render.manifests import render_yaml
 from tests.conftest import SHARED, shared
 from tests.kubernetes_schema import problems_of
 

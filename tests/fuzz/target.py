@@ -13,7 +13,7 @@ from composeplat.compose.load import Request, load
 from composeplat.compose.resolved import resolved_definition, variable_rows
 from composeplat.diagnostics import ComposeplatError, Severity, end_of
 from composeplat.plan import make_plan
-from composeplat.render import render_files, render_json, render_yaml, to_yaml
+from composeplat.render.manifests import render_files, render_json, render_yaml, to_yaml
 
 BORDER = b"\n%%%%\n"
 NAMES = ("compose.yaml", "compose.override.yaml", ".env", "more")

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from composeplat.compose.keys import SECTIONS
-from composeplat.render import to_yaml
+from composeplat.render.manifests import to_yaml
 from tests.fuzz.target import BORDER
 
 SCALARS: tuple[Any, ...] = (

@@ -13,7 +13,7 @@ import pytest
 from composeplat.compose.keys import Handling
 from composeplat.diagnostics import Severity
 from composeplat.plan import Plan
-from composeplat.render import render_json, render_yaml
+from composeplat.render.manifests import render_json, render_yaml
 from tests.conftest import Folder, Project, Reading
 from tests.keys.cases import (
     EXPECTATIONS,

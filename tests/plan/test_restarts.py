@@ -7,7 +7,7 @@ import json
 import pytest
 
 from composeplat.plan.restarts import RESTARTS_ANNOTATION, TemplatesHash
-from composeplat.render import render_json
+from composeplat.render.manifests import render_json
 from tests.conftest import Project
 
 TEXT = """\

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from composeplat.compose.load import Loaded, Request, load
 from composeplat.compose.resolved import resolved_definition
 from composeplat.plan import make_plan
-from composeplat.render import render_yaml, to_yaml
+from composeplat.render.manifests import render_yaml, to_yaml
 from tests.fuzz.target import read_to_the_end
 from tests.fuzz.trees import definitions
 

@@ -13,7 +13,7 @@ from composeplat.compose.merge import apply_tags, merge
 from composeplat.compose.nodes import Mapping, Node, to_plain
 from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source, Span
-from composeplat.render import to_yaml
+from composeplat.render.manifests import to_yaml
 from tests.fuzz.trees import section
 from tests.properties.trees import trees
 

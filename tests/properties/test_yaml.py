@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from composeplat.compose.nodes import to_plain
 from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
 from composeplat.diagnostics import Report, Source
-from composeplat.render import to_yaml
+from composeplat.render.manifests import to_yaml
 from tests.properties.trees import TRAPS, texts, trees
 
 

@@ -11,7 +11,7 @@ import yaml
 from composeplat.compose.nodes import to_plain
 from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
-from composeplat.render import FILE_MARK, render_files, render_json, render_yaml, to_yaml
+from composeplat.render.manifests import FILE_MARK, render_files, render_json, render_yaml, to_yaml
 from tests.conftest import ROOT, Project
 
 

@@ -1,0 +1,74 @@
+"""``platform graph``: the services and what ties them together, as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from composeplat.cli.arguments import App
+from composeplat.cli.console import show_report, write_unmasked
+from composeplat.cli.help_text import Guide
+from composeplat.cli.selection import PLANNING, READING, Choice, request_for, with_choice
+from composeplat.compose.load import load
+from composeplat.diagnostics import Exit
+from composeplat.plan import make_plan
+from composeplat.plan.service_graph import Graph, make_graph
+from composeplat.render.graph_svg import render_svg
+from composeplat.render.graph_text import render_dot, render_mermaid
+
+app = App()
+#: No address has it, as addresses need the domain of a cluster.
+_NO_DOMAIN = "domain.invalid"
+
+
+class Format(StrEnum):
+    MERMAID = "mermaid"
+    DOT = "dot"
+    SVG = "svg"
+
+
+_RENDERERS: Mapping[Format, Callable[[Graph], str]] = {
+    Format.MERMAID: render_mermaid,
+    Format.DOT: render_dot,
+    Format.SVG: render_svg,
+}
+
+
+def run(choice: Choice, *, form: Format, services: Sequence[str]) -> Exit:
+    """Print nothing of an invalid definition, as ``render``."""
+    loaded = load(request_for(choice))
+    settings = replace(loaded.settings, domain=loaded.settings.domain or _NO_DOMAIN)
+    plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
+    failed = show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
+    if failed:
+        return Exit.INVALID
+    if not loaded.settings.domain:
+        plan = replace(plan, endpoints=tuple(replace(endpoint, urls=()) for endpoint in plan.endpoints))
+    write_unmasked(_RENDERERS[form](make_graph(loaded.project, plan.limited_to(services))))
+    return Exit.DONE
+
+
+@app.command(
+    "graph",
+    guide=Guide(
+        {
+            "A picture for a browser": "platform graph --format svg > services.svg",
+            "One service and what it needs": "platform graph web",
+        },
+        "living.md",
+    ),
+)
+@with_choice(*PLANNING, *READING, cluster=False)
+def graph_command(
+    choice: Choice,
+    services: Annotated[
+        list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these services, and what they need.")
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Notation of the graph.")] = Format.MERMAID,
+) -> int:
+    """Print the services, and what ties them together, as a graph. Needs no cluster, and changes nothing."""
+    return run(choice, form=form, services=services or ())
