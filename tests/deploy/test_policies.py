@@ -17,6 +17,8 @@ from tests.deploy.test_no_change import asks_pulumi
 
 #: Its own requirements exclude the version of protobuf that Pulumi's SDK comes with, and it runs with that.
 SDK = "pulumi-policy==1.21.0 --hash=sha256:4bdebe88c747a23c1894d696e7e46e8a371920d7d17c333a33a316974dab0d35\n"
+#: A policy pack that is a program.
+ANALYZER_PROGRAM = Path(__file__).with_name("analyzer.py")
 ANALYZER = """\
 #!/bin/sh
 exec '{python}' -u -m pulumi.policy "$1" "$2"
@@ -174,3 +176,74 @@ def test_a_pack_that_cannot_run(governed: Environment) -> None:
     broken = governed.platform("deploy", "--policy-pack", "policies").expect(1)
     assert "does not start: ModuleNotFoundError: No module named 'no_such_module'" in broken.stderr
     assert governed.names() == set()
+
+
+def test_a_pack_that_is_a_program(environment: Environment) -> None:
+    """A program that speaks Pulumi's protocol for policies needs no SDK, and nothing on PATH."""
+    environment.write(f"#!/bin/sh\nexec '{sys.executable}' '{ANALYZER_PROGRAM}'\n", "check")
+    (environment.folder / "check").chmod(0o755)
+
+    refused = environment.deploy(GOOD, "--policy-pack", "check").expect(1)
+    assert (
+        "compose.yaml:2:3: error: services.web, by Deployment 'web', violates policy 'names' of 'program':"
+        " 'web' names no team [policy-violation]"
+    ) in refused.stderr.splitlines()
+    environment.deploy(GOOD.replace("web:", "team-web:"), "--policy-pack", "check").expect()
+
+
+ONLY_THEN = """\
+import os, pathlib
+from pulumi_policy import *
+
+runs = pathlib.Path(__file__).parent / "runs"
+before = runs.exists()
+runs.touch()
+
+def check(args, report):
+    if before and args.resource_type.endswith(":Deployment"):
+        report("not now")
+
+PolicyPack("team", [ResourceValidationPolicy("late", "Late.", check, EnforcementLevel.MANDATORY)])
+"""
+
+
+def test_a_violation_that_only_the_deploy_shows(governed: Environment) -> None:
+    """It ends the deploy with its place; the changes before it are in the state, and the next deploy continues."""
+    governed.write(ONLY_THEN, "policies/__main__.py")
+    governed.write(GOOD.replace("web:", "web:\n    environment: {A: b}"))
+
+    refused = governed.platform("deploy", "--policy-pack", "policies").expect(1)
+
+    lines = refused.stderr.splitlines()
+    assert any("violates policy 'late' of 'team': Late: not now [policy-violation]" in line for line in lines)
+    assert lines[-1].endswith("the changes before it were made")
+    assert not governed.pods("web")
+    governed.deploy().expect()
+    governed.platform("preview", "--expect-no-changes").expect()
+
+
+REMEDY = """\
+from pulumi_policy import *
+
+def label(args):
+    if args.resource_type.endswith(":Deployment"):
+        args.props["metadata"]["labels"]["example.com/team"] = "shop"
+        return args.props
+
+PolicyPack("team", [ResourceValidationPolicy(
+    "label", "Deployments name their team.", lambda args, report: None, EnforcementLevel.REMEDIATE, remediate=label)])
+"""
+
+
+def test_a_policy_that_changes_a_resource(governed: Environment) -> None:
+    """The changed resource is deployed, and a warning names the policy."""
+    governed.write(REMEDY, "policies/__main__.py")
+
+    deployed = governed.deploy(GOOD, "--policy-pack", "policies").expect()
+
+    assert (
+        "compose.yaml:2:3: warning: services.web, by Deployment 'web', breaks policy 'label' of 'team': the policy has"
+        " changed the resource [policy-advice]"
+    ) in deployed.stderr.splitlines()
+    web = governed.get("apps/v1", "Deployment", "web") or {}
+    assert web["metadata"]["labels"]["example.com/team"] == "shop"

@@ -58,8 +58,8 @@ def project(environment: Environment) -> Environment:
     return environment
 
 
-def deploy_before(platform: Path, environment: Environment) -> None:
-    _, *args = environment.command_line("deploy")
+def run_before(platform: Path, environment: Environment, command: str) -> None:
+    _, *args = environment.command_line(command)
     variables = {name: value for name, value in environment.variables.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [platform, *args], cwd=environment.folder, env=variables, capture_output=True, text=True,
@@ -87,7 +87,7 @@ def rows(environment: Environment) -> str:
 def test_deploy_replaces_nothing(platform_before: Path, project: Environment) -> None:
     """Objects, claims and pods keep their ids; preview, status and a second deploy find nothing to do."""
     assert __version__ != BEFORE.version
-    deploy_before(platform_before, project)
+    run_before(platform_before, project, "deploy")
     before, kept = uids(project), rows(project)
 
     preview = project.platform("preview", "--json").expect().json
@@ -108,7 +108,7 @@ def test_deploy_replaces_nothing(platform_before: Path, project: Environment) ->
 
 def test_destroy(platform_before: Path, project: Environment) -> None:
     """This version destroys what the release before deployed, and keeps its data until it is asked to delete it."""
-    deploy_before(platform_before, project)
+    run_before(platform_before, project, "deploy")
     claim = uids(project)["PersistentVolumeClaim data"]
 
     project.platform("destroy", "--yes").expect()
@@ -117,3 +117,19 @@ def test_destroy(platform_before: Path, project: Environment) -> None:
     assert claim == uids(project)["PersistentVolumeClaim data"]
     project.platform("destroy", "--yes", "--volumes").expect()
     until(lambda: "PersistentVolumeClaim data" not in uids(project))
+
+
+def test_sleep_and_wake(platform_before: Path, project: Environment) -> None:
+    """This version wakes the environment that the release before put to sleep, with the same numbers of pods."""
+    run_before(platform_before, project, "deploy")
+    replicas = {item["metadata"]["name"]: item["spec"]["replicas"] for item in project.objects("apps/v1", "Deployment")}
+    run_before(platform_before, project, "sleep")
+
+    asleep = project.platform("status", "--json").expect().json["services"]
+    assert {row["service"] for row in asleep if row["state"] == "asleep"} >= {"web", "db", "cache", "agent"}
+    project.platform("wake").expect()
+
+    found = {item["metadata"]["name"]: item["spec"]["replicas"] for item in project.objects("apps/v1", "Deployment")}
+    assert found == replicas
+    assert rows(project) == "kept\nkept\n"
+    project.platform("preview", "--expect-no-changes").expect()

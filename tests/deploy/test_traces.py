@@ -103,6 +103,20 @@ def test_spans_by_http(environment: Environment, by_http: tuple[Collector, str])
     assert "pulumi" in collector.names
     assert {headers.get("X-Key") or headers.get("x-key") for headers in collector.headers} == {"planted-key"}
     assert "planted-key" not in ran.stderr
+    given = environment.platform("preview", "--debug", "--otel-traces", f"{address}?x-key=planted-key").expect()
+    assert "planted-key" not in given.stderr
+
+
+def test_other_commands(environment: Environment, by_grpc: tuple[Collector, str]) -> None:
+    """With the variable, each command that runs Pulumi sends traces; a file has those of the last run."""
+    collector, address = by_grpc
+    environment.deploy(FILE, "--otel-traces", f"file://{environment.folder}/traces.json").expect()
+    assert '"run-program"' in (environment.folder / "traces.json").read_text()
+
+    environment.platform("refresh", PULUMI_OPTION_OTEL_TRACES=address).expect()
+    assert "pulumirpc.ResourceProvider/Read" in collector.names
+    environment.platform("destroy", "--yes", PULUMI_OPTION_OTEL_TRACES=address).expect()
+    assert "pulumirpc.ResourceProvider/Delete" in collector.names
 
 
 def test_no_collector(environment: Environment) -> None:

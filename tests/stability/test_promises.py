@@ -30,7 +30,8 @@ import pytest
 import composeplat
 from composeplat.cluster.variables import SECRET_NAME
 from composeplat.components.manifests import FIELD_MANAGER
-from composeplat.components.program import declare
+from composeplat.components.program import _registries as program_registries
+from composeplat.components.program import declare, declare_configured
 from composeplat.compose.options import SETTINGS
 from composeplat.diagnostics import Exit
 from composeplat.engine.provenance import record_key
@@ -56,6 +57,8 @@ GATEWAYS = ("", "infra/edge")
 #: Arguments that ``platform deploy`` alone gives.
 _OF_THE_DEPLOY = ("plan", "gate", "loader", "building", "needed")
 _OWN_KEY = re.compile(r'LABEL_PREFIX\}/([a-z-]+)"')
+_CONFIG_KEY = re.compile(r'config\.get(?:_object)?\("(\w+)"\)')
+_VARIABLE = re.compile(r"^\| `([A-Z_]+)` \|", re.MULTILINE)
 _FIXED_FIELDS = ("selector", "podSelector", "clusterIP", "accessModes", "storageClassName", "serviceName", "type")
 
 
@@ -143,6 +146,10 @@ def command_line(_: Path) -> Iterator[str]:
             yield f"{command} {', '.join(option['names'])}: {_show(option)}"
     for row in SETTINGS.values():
         yield f"setting {row.name}: {row.variable or 'no variable'}, composeplat:{row.config_key}"
+    program = inspect.getsource(declare_configured) + inspect.getsource(program_registries)
+    yield from (f"configuration composeplat:{key}" for key in _CONFIG_KEY.findall(program))
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    yield from (f"variable {name}" for name in _VARIABLE.findall(page.partition("\n## Environment variables\n")[2]))
     yield from (f"exit status {status.value}: {status.name}" for status in Exit)
 
 
