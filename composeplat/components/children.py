@@ -1,6 +1,6 @@
 """The components below a ``ComposeStack``: of services, volumes, networks and endpoints.
 
-Owns which objects are below which component, and what a program reads of each.
+Owns which objects are below which component, and the values that a program reads of each.
 Must not decide the order between them: the stack does.
 """
 
@@ -90,7 +90,8 @@ class ComposeService(Child):
 
     def __init__(self, stack: str, plan: ServicePlan, registrar: Registrar, opts: pulumi.ResourceOptions) -> None:
         name = ResourceName.make(stack, ResourceKind.SERVICE, plan.cluster_name)
-        super().__init__(SERVICE_TYPE, name, registrar, opts)
+        own = pulumi.ResourceOptions(transforms=registrar.transforms_of(plan.name))
+        super().__init__(SERVICE_TYPE, name, registrar, pulumi.ResourceOptions.merge(opts, own))
         self._stack, self._plan = stack, plan
         self._endpoints: list[tuple[ComposeEndpoints, tuple[str, ...]]] = []
         self.selector = registrar.identity.selector(plan.workload_name)
@@ -118,6 +119,10 @@ class ComposeService(Child):
         for desired in plan.objects:
             is_workload = desired.key.kind is ResourceKind.WORKLOAD
             self._register(desired, gate.hooks(plan, self._stack) if gate and is_workload else None)
+
+    def add_extras(self) -> None:
+        for extra in self._registrar.extras.get(self._plan.name, ()):
+            self.objects[extra.label] = self._registrar.register_extra(extra, self, self.workload)
         self.register_outputs({})
 
     def add_endpoint(self, endpoint: ComposeEndpoints, urls: tuple[str, ...]) -> None:

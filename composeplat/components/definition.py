@@ -21,6 +21,7 @@ from composeplat.compose.options import Request
 from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted
 from composeplat.plan import Plan, make_plan
+from composeplat.plan.extras import ExtraObject, Extras, check_services, plan_extras
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
@@ -77,7 +78,7 @@ def _unchecked(plan: Plan) -> Iterator[str]:
 def _with_images(project: Project, images: Mapping[str, str]) -> Project:
     """Let services run other images than the definition says, which are not built."""
     for name in images:
-        if name not in project.services:
+        if name not in project.services and name not in project.inactive:
             raise ComposeplatError(f"'images' names a service that the definition does not have: '{name}'")
     changed = {
         name: replace(service, image=images[service.container.image_of or name], build=None)
@@ -99,6 +100,17 @@ def _refuse_late_names(loaded: Loaded, plan: Plan, late: LateTexts) -> None:
         for name in dict.fromkeys(late.names_in_part(f"{desired.key}/{desired.name}")):
             message = f"the name of a {desired.kind} is made of an output"
             loaded.report.add("invalid-name", places.get(name) or loaded.origins.at(), (), message, late_hint([name]))
+
+
+def plan_extra_objects(
+    plan: Plan, extras: Extras | None, transforms: Mapping[str, object] | None
+) -> dict[str, tuple[ExtraObject, ...]]:
+    """Complete the manifests of ``extras``; wrong ones end the program, and so do names of no service."""
+    try:
+        check_services(plan, "transforms", transforms or {})
+        return plan_extras(plan, extras or {})
+    except ComposeplatError as error:
+        raise pulumi.RunError(with_hint(error)) from error
 
 
 def plain_logins(logins: Mapping[str, Login]) -> dict[str, Login]:

@@ -48,7 +48,7 @@ class LateValues:
 
 def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
     """Return a copy of a manifest with all late values; with ``awaits``, Pulumi waits for its readiness."""
-    bound: Manifest = _bind(manifest, late)
+    bound: Manifest = bind_value(manifest, late)
     for field_name in ("data", "binaryData"):
         if field_name in manifest and (manifest["kind"] == "Secret" or field_name == "binaryData"):
             bound[field_name] = _bind_data(manifest, manifest[field_name], late)
@@ -80,12 +80,13 @@ def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
 def _bind_data(manifest: Manifest, data: Any, late: LateValues) -> Any:
     """Put late values into data in Base64; data that was read from a state has a value of its own."""
     if not isinstance(data, dict):
-        return _bind(data, late)
+        return bind_value(data, late)
     bind_text = late.texts.docker_config if manifest.get("type") == DOCKER_CONFIG_TYPE else late.texts.data
-    return {key: bind_text(text) if isinstance(text, str) else _bind(text, late) for key, text in data.items()}
+    return {key: bind_text(text) if isinstance(text, str) else bind_value(text, late) for key, text in data.items()}
 
 
-def _bind(value: Any, late: LateValues, *, escapes: bool = False) -> Any:
+def bind_value(value: Any, late: LateValues, *, escapes: bool = False) -> Any:
+    """Return a part of a manifest with all late values, and confidential ones as secrets."""
     match value:
         case BuiltImage():
             return late.images[value.service]
@@ -96,7 +97,7 @@ def _bind(value: Any, late: LateValues, *, escapes: bool = False) -> Any:
         case LateNumber():
             return late.texts.number(value.placeholder)
         case TemplatesHash():
-            return pulumi.Output.json_dumps(_bind(list(value.templates), late), sort_keys=True).apply(hash_text)
+            return pulumi.Output.json_dumps(bind_value(list(value.templates), late), sort_keys=True).apply(hash_text)
         case dict() | list() | str():
             return _bind_parts(value, late, escapes=escapes)
         case _:
@@ -106,9 +107,9 @@ def _bind(value: Any, late: LateValues, *, escapes: bool = False) -> Any:
 def _bind_parts(value: dict[str, Any] | list[Any] | str, late: LateValues, *, escapes: bool) -> Any:
     match value:
         case dict():
-            return {key: _bind(item, late, escapes=key in _EXPANDED) for key, item in value.items()}
+            return {key: bind_value(item, late, escapes=key in _EXPANDED) for key, item in value.items()}
         case list():
-            return [_bind(item, late, escapes=escapes) for item in value]
+            return [bind_value(item, late, escapes=escapes) for item in value]
         case str() if late.texts.is_late(value):
             return late.texts.text(value, escapes=escapes)
         case str() if any(secret in value for secret in late.confidential):

@@ -1,4 +1,4 @@
-"""What programs read of a stack: addresses, ports and variables, as outputs of its objects.
+"""The values that programs read of a stack: addresses, ports and variables, as outputs of its objects.
 
 Owns how they are made of objects that are registered with the classes of Pulumi's SDK. They are made when a program
 reads them: a deploy reads none.

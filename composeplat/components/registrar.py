@@ -6,7 +6,7 @@ Must not know the components, which are the parents of the objects.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pulumi
 
@@ -14,13 +14,17 @@ from composeplat.components.definition import plain_logins
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.image_ports import ImagePorts
 from composeplat.components.late_texts import LateTexts
-from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, read_salt
+from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, bind_value, read_salt
 from composeplat.components.resource_names import ResourceName
 from composeplat.components.resource_types import register_object, register_typed_object
 from composeplat.plan import Plan
 from composeplat.plan.desired import DesiredObject, Identity
+from composeplat.plan.extras import ExtraObject
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.registry.credentials import Login
+
+#: Pulumi's own: each gets every resource of a service, with its type, name, properties and options.
+Transforms = pulumi.ResourceTransform | Sequence[pulumi.ResourceTransform]
 
 
 class Registrar:
@@ -48,12 +52,13 @@ class Registrar:
         self.built: dict[str, pulumi.Resource] = {}
         """The builds, by service."""
         self.awaited_builds: list[pulumi.Resource] = []
-        """Every object comes after these builds."""
         self.logins = logins
         self.loader = loader
         self.ports = ImagePorts(plain_logins(logins))
         if loader:
             loader.on_ports = self.ports.remember
+        self.extras: Mapping[str, Sequence[ExtraObject]] = {}
+        self.transforms: Mapping[str, Transforms] = {}
         self.salted = {found.secret for service in plan.services for found in service.fingerprints}
 
     def register_files(self, plan: Plan, parent: pulumi.Resource) -> dict[str, pulumi.CustomResource]:
@@ -94,3 +99,14 @@ class Registrar:
         if is_salted:
             self.late.salts[desired.key] = read_salt(resource)
         return resource
+
+    def register_extra(
+        self, extra: ExtraObject, parent: pulumi.Resource, workload: pulumi.Resource
+    ) -> pulumi.CustomResource:
+        """Register an object of the program, after the workload that it is for; Pulumi waits for it as for any."""
+        opts = pulumi.ResourceOptions(parent=parent, depends_on=[workload], delete_before_replace=True)
+        return register_object(f"{self.stack}-extra/{extra.name}", bind_value(extra.manifest, self.late), opts)
+
+    def transforms_of(self, service: str) -> list[pulumi.ResourceTransform]:
+        found = self.transforms.get(service, ())
+        return list(found) if isinstance(found, Sequence) else [found]

@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pulumi
 
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
 from composeplat.components.children import Child, ComposeEndpoints, ComposeNetwork, ComposeService, ComposeVolume
-from composeplat.components.definition import parse_logins, plan_definition, with_hint
+from composeplat.components.definition import parse_logins, plan_definition, plan_extra_objects, with_hint
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts
-from composeplat.components.registrar import Registrar
+from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
 from composeplat.diagnostics import MissingPiece
@@ -77,6 +78,8 @@ class ComposeStack(pulumi.ComponentResource):
         builder: str = "",
         timeout: float = DEFAULT_TIMEOUT_S,
         registries: Sequence[Mapping[str, pulumi.Input[str]]] = (),
+        transforms: Mapping[str, Transforms] | None = None,
+        extras: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         plan: Plan | None = None,
         gate: DependencyGate | None = None,
         loader: ImageLoader | None = None,
@@ -131,6 +134,8 @@ class ComposeStack(pulumi.ComponentResource):
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan, timeout)
         registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
+        registrar.extras = plan_extra_objects(plan, extras, transforms)
+        registrar.transforms = transforms or {}
         self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
         self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
         self.urls = pulumi.Output.all(*(late.text(url) for endpoint in plan.endpoints for url in endpoint.urls))
@@ -159,6 +164,8 @@ class ComposeStack(pulumi.ComponentResource):
         self.networks = {network.name: ComposeNetwork(name, network, registrar, child) for network in plan.networks}
         for service in self.services.values():
             service.add_objects(gate)
+        for service in self.services.values():
+            service.add_extras()
         self.endpoints = {
             endpoint.name: ComposeEndpoints(name, endpoint, registrar, child) for endpoint in plan.endpoints
         }

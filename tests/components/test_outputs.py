@@ -1,4 +1,4 @@
-"""What a program reads of a stack: names, addresses, ports, variables, and the objects themselves."""
+"""The values that a program reads of a stack: names, addresses, ports, variables, and the objects themselves."""
 
 from __future__ import annotations
 

@@ -10,18 +10,17 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from composeplat.engine.backend import DataFolder
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import KUBERNETES_PROVIDER, PULUMI
+from composeplat.toolchain.tools import PULUMI
 from tests.conftest import ROOT
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.plain.programs import pulumi_variables
 
 EXAMPLE = ROOT / "examples" / "embedded"
 
@@ -51,20 +50,8 @@ class Program:
 def program(environment: Environment, tmp_path: Path) -> Program:
     """The example, with a new stack, a state of its own and the language host that tests have."""
     shutil.copytree(EXAMPLE, environment.folder, dirs_exist_ok=True)
-    host = tmp_path / "bin" / "pulumi-language-python"
-    host.parent.mkdir()
-    host.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT}/tests/plain/language_host.py "$@"\n')
-    host.chmod(0o755)
-    toolchain = Toolchain(environment.variables)
-    home = DataFolder(Path(environment.variables["COMPOSEPLAT_DATA"]))
-    home.prepare()
-    home.place_plugin("kubernetes", KUBERNETES_PROVIDER.version, toolchain.need(KUBERNETES_PROVIDER).path)
-    variables = {
-        **environment.variables, "PATH": f"{host.parent}:{environment.variables['PATH']}",
-        "PULUMI_HOME": str(home.pulumi), "PULUMI_BACKEND_URL": f"file://{tmp_path}", "PULUMI_CONFIG_PASSPHRASE": "x",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-    }  # fmt: skip
-    made = Program(environment, variables, toolchain.need(PULUMI).path)
+    variables = pulumi_variables(environment.variables, tmp_path)
+    made = Program(environment, variables, Toolchain(environment.variables).need(PULUMI).path)
     made.expect("stack", "init")
     return made
 

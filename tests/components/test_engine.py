@@ -1,0 +1,264 @@
+"""A ``ComposeStack`` with Pulumi's engine, and its provider, which writes the objects as YAML instead of a cluster.
+
+Outputs, secrets and transforms have their effect in the engine only. ``tests/deploy`` has a cluster too.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import PULUMI
+from tests.conftest import VARIABLES
+from tests.plain.programs import pulumi_variables
+
+#: Texts that a file, a template or a shell would read differently.
+VALUE = 'open $esame ${GREETING} $(X): "ünder"\nthe \ue000ring\ue001'
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    folder: Path
+    variables: dict[str, str]
+    command: Path
+
+    def expect(self, *args: str) -> str:
+        command = [str(self.command), *args, "--stack", "team", "--non-interactive", "--color", "never"]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False, timeout=100
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def objects(self) -> dict[str, Any]:
+        """The objects as they would be in a cluster, by kind and name."""
+        found = [yaml.safe_load(path.read_text()) for path in (self.folder / "objects").rglob("*.yaml")]
+        return {f"{manifest['kind']}/{manifest['metadata']['name']}": manifest for manifest in found}
+
+
+HEAD = """
+import json
+
+import pulumi
+from pulumi_kubernetes import Provider
+from pulumi_kubernetes.core.v1 import ConfigMap, Namespace, Secret
+
+from composeplat import ComposeStack
+
+config = pulumi.Config()
+files = Provider("files", render_yaml_to_directory="objects")
+app = pulumi.ComponentResource("test:index:App", "app", opts=pulumi.ResourceOptions(providers=[files]))
+opts = pulumi.ResourceOptions(parent=app)
+space = Namespace("space", metadata={"name": pulumi.get_stack()}, opts=opts)
+here = {"namespace": space.metadata.name}
+
+
+def late(value):
+    # Known once the namespace is there.
+    return pulumi.Output.all(space.id, value).apply(lambda values: values[1])
+
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    data, folder = tmp_path / "data", tmp_path / "program"
+    folder.mkdir()
+    variables = pulumi_variables({**VARIABLES, "COMPOSEPLAT_DATA": str(data)}, tmp_path)
+    (folder / "Pulumi.yaml").write_text("name: beside\nruntime: python\n")
+    made = Program(folder, variables, Toolchain(variables).need(PULUMI).path)
+    made.expect("stack", "init")
+    made.expect("config", "set", "--secret", "password", VALUE)
+    return made
+
+
+EVERYWHERE = """
+shop = ComposeStack(
+    "shop",
+    file="shop.yaml",
+    namespace=late(pulumi.get_stack()),
+    endpoint_domain=late("a.example"),
+    variables={
+        "PASSWORD": late(config.require_secret("password")),
+        "GREETING": "hello",
+        "PODS": late(2),
+        "PORT": late("9000"),
+        "UNUSED": late("x"),
+        **json.loads(config.get("more") or "{}"),
+    },
+    images={"db": late("r.example/db@sha256:" + "01" * 32)},
+    opts=opts,
+)
+pulumi.export("url", shop.services["web"].urls)
+pulumi.export("env", shop.services["web"].env)
+pulumi.export("db", [shop.services["db"].image, shop.services["db"].digest, shop.services["db"].address])
+"""
+SHOP = """\
+services:
+  web:
+    image: busybox:1.37
+    scale: ${PODS}
+    ports: ["${PORT}:80"]
+    environment: {URL: "db://${PASSWORD}@db", GREETING: "${GREETING}", NUMBER: "${PODS}"}
+    command: [run, "--x=${PASSWORD}", "$${URL}"]
+    healthcheck: {test: [CMD, check, "${PASSWORD}"]}
+    annotations: {note: "${PASSWORD}"}
+    configs: [settings]
+    secrets: [key]
+  db:
+    image: postgres:18
+    volumes: ["data:/data"]
+configs: {settings: {content: "password: ${PASSWORD}"}}
+secrets: {key: {environment: PASSWORD}}
+volumes: {data: {}}
+x-platform: {full: true}
+"""
+
+
+def texts_of_secret(manifest: Any) -> dict[str, str]:
+    return {name: base64.b64decode(text).decode() for name, text in manifest["data"].items()}
+
+
+def hidden_in(text: str) -> list[str]:
+    """The forms of the secret that a text has, and of placeholders."""
+    url, content = f"db://{VALUE}@db", f"password: {VALUE}"
+    forms = [form for value in (VALUE, url, content) for form in (value, json.dumps(value)[1:-1])]
+    forms += [base64.b64encode(form.encode()).decode() for form in forms]
+    return [form for form in (*forms, "sesame") if form in text]
+
+
+def test_outputs_everywhere(program: Program) -> None:
+    """An output is in every kind of object that has it, as a secret if it is one, and no run differs from the last."""
+    (program.folder / "__main__.py").write_text(HEAD + EVERYWHERE)
+    (program.folder / "shop.yaml").write_text(SHOP)
+
+    preview = program.expect("preview", "--diff")
+    assert "PASSWORD, PODS, PORT, UNUSED, endpoint_domain, images[db], namespace are not known" in preview
+    up = program.expect("up", "--yes", "--skip-preview")
+    objects = program.objects()
+
+    assert {manifest["metadata"].get("namespace", "team") for manifest in objects.values()} == {"team"}
+    url = f"db://{VALUE}@db"
+    assert texts_of_secret(objects["Secret/web-env"]) == {"URL": url, "GREETING": "hello", "NUMBER": "2"}
+    assert texts_of_secret(objects["Secret/key"]) == {"key": VALUE}
+    assert objects["ConfigMap/settings"]["data"] == {"settings": f"password: {VALUE}"}
+    assert objects["Deployment/web"]["spec"]["replicas"] == 2
+    template = objects["Deployment/web"]["spec"]["template"]
+    assert template["metadata"]["annotations"]["note"] == VALUE
+    (container,) = template["spec"]["containers"]
+    escaped = VALUE.replace("$(", "$$(")
+    assert container["args"] == ["run", f"--x={escaped}", "${URL}"]
+    assert container["readinessProbe"]["exec"]["command"][1] == escaped
+    ports = [(port["name"], port["port"]) for port in objects["Service/web"]["spec"]["ports"]]
+    assert ports == [("tcp-80", 80), ("tcp-9000", 9000)]
+    assert objects["Ingress/web"]["spec"]["rules"][0]["host"] == "web-team.a.example"
+    image = f"r.example/db@sha256:{'01' * 32}"
+    assert objects["StatefulSet/db"]["spec"]["template"]["spec"]["containers"][0]["image"] == image
+
+    outputs = json.loads(program.expect("stack", "output", "--json", "--show-secrets").partition("\nwarning")[0])
+    assert outputs == {
+        "url": ["https://web-team.a.example"],
+        "env": {"URL": url, "GREETING": "hello", "NUMBER": "2"},
+        "db": [image, f"sha256:{'01' * 32}", "db.team.svc"],
+    }
+    state = program.expect("stack", "export")
+    assert hidden_in(preview + up + state) == []
+    again = program.expect("preview", "--diff", "--expect-no-changes")
+    assert hidden_in(again) == []
+
+
+def test_changes(program: Program) -> None:
+    """A value that changes updates the objects that have it; one whose variable goes is empty, with a warning."""
+    (program.folder / "__main__.py").write_text(HEAD + EVERYWHERE)
+    (program.folder / "shop.yaml").write_text(SHOP)
+    program.expect("up", "--yes", "--skip-preview")
+
+    program.expect("config", "set", "more", json.dumps({"GREETING": 7}))
+    number = program.expect("preview")
+    assert "+-2 to replace" in number
+    (program.folder / "shop.yaml").write_text(SHOP.replace("${GREETING}", "${GONE}"))
+    gone = program.expect("up", "--yes", "--skip-preview")
+    assert "the variable 'GONE' is not set; an empty string is used" in gone
+    assert texts_of_secret(program.objects()["Secret/web-env"])["GREETING"] == ""
+
+
+BESIDE = """
+def label(args):
+    if args.type_ == "kubernetes:apps/v1:Deployment":
+        args.props["spec"]["template"]["metadata"]["labels"]["team"] = "blue"
+        return pulumi.ResourceTransformResult(args.props, args.opts)
+
+
+budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": {"minAvailable": late(1)}}
+shop = ComposeStack(
+    "shop",
+    file="shop.yaml",
+    namespace=space.metadata.name,
+    variables={"PASSWORD": config.require_secret("password")},
+    transforms={"web": label},
+    extras={"web": [budget], "db": [{**budget, "metadata": {"name": "db"}}]},
+    opts=opts,
+)
+web = shop.services["web"]
+report = {
+    "address": web.address,
+    "ports": web.ports.apply(json.dumps),
+    "claim": shop.volumes["data"].claim_name,
+    "budget": shop.objects["PodDisruptionBudget/web"].metadata["name"],
+}
+ConfigMap("report", metadata={**here, "name": "report"}, data=report, opts=opts)
+Secret("copy", metadata={**here, "name": "copy"}, string_data=web.env, opts=opts)
+"""
+TWO = """\
+services:
+  web:
+    image: busybox:1.37
+    ports: ["8080:80"]
+    environment: {URL: "db://${PASSWORD}@db"}
+  db:
+    image: busybox:1.37
+    volumes: ["data:/data"]
+  web2:
+    image: busybox:1.37
+volumes: {data: {}}
+"""
+
+
+def test_beside_services(program: Program) -> None:
+    """A transform changes the pods of its service and no others; extras are there; others use its outputs."""
+    (program.folder / "__main__.py").write_text(HEAD + BESIDE)
+    (program.folder / "shop.yaml").write_text(TWO)
+    program.expect("up", "--yes", "--skip-preview")
+    objects = program.objects()
+
+    teams = {
+        name: manifest["spec"]["template"]["metadata"]["labels"].get("team")
+        for name, manifest in objects.items()
+        if name.startswith(("Deployment/", "StatefulSet/"))
+    }
+    assert teams == {"Deployment/web": "blue", "Deployment/web2": None, "StatefulSet/db": None}
+    assert objects["PodDisruptionBudget/web"]["spec"] == {
+        "minAvailable": 1,
+        "selector": {"matchLabels": objects["Deployment/web"]["spec"]["selector"]["matchLabels"]},
+    }
+    assert objects["ConfigMap/report"]["data"] == {
+        "address": "web.team.svc",
+        "ports": "[80, 8080]",
+        "claim": "data",
+        "budget": "web",
+    }
+    assert texts_of_secret(objects["Secret/copy"]) == {"URL": f"db://{VALUE}@db"}
+    state = program.expect("stack", "export")
+    assert hidden_in(state) == []
+    resources = json.loads(state.partition("\nwarning")[0])["deployment"]["resources"]
+    kept = [found.get("outputs", {}) for found in resources if found["type"].startswith("composeplat:")]
+    assert kept == [{"urls": []}, {}, {}, {}, {}]
+    program.expect("preview", "--expect-no-changes")
