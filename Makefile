@@ -50,6 +50,8 @@ check: env ## check the format, the rules, the types and the layers, of the Go m
 	@$(BIN)/python -m tests.golang.lint
 
 test: check setup extras $(SITE_STAMP) ## check, then run every test, the local cluster's too
+	@echo "test: servers that keep the state in tests"
+	@$(BIN)/python -m tests.state_servers
 	@echo "test: pytest"
 	@$(BIN)/pytest -n 2 -m "not cluster" --durations 15
 	@echo "test: pytest, on the local cluster"
@@ -84,7 +86,8 @@ setup: env ## find or build the tools, and install the packages the local cluste
 	@$(BIN)/platform setup --cluster --install
 
 # Only tests look at pages, and press Tab in zsh and fish; those that lack it are skipped, and say so.
-extras: ## install what only tests use, where Debian's packages can be: a browser, zsh and fish, Graphviz, a compiler, an emulator
+# In runlevel 1, Debian starts no server that it installs.
+extras: ## install what only tests use, where Debian's packages can be: a browser, zsh and fish, Graphviz, a compiler, an emulator, PostgreSQL
 	@missing=; \
 	{ command -v chromium-headless-shell || command -v chromium; } >/dev/null || missing=chromium-headless-shell; \
 	command -v certutil >/dev/null || missing+=" libnss3-tools"; \
@@ -92,13 +95,14 @@ extras: ## install what only tests use, where Debian's packages can be: a browse
 	command -v musl-gcc >/dev/null || missing+=" musl-tools"; \
 	command -v qemu-system-x86_64 >/dev/null || missing+=" qemu-system-x86"; \
 	command -v dot >/dev/null || missing+=" graphviz"; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=" postgresql"; \
 	for one in zsh fish; do command -v $$one >/dev/null || missing+=" $$one"; done; \
 	$(if $(EMULATOR),command -v qemu-system-x86_64 >/dev/null || missing+=" qemu-system-x86"; )\
 	if [ -z "$$missing" ]; then exit; fi; \
 	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
 	  echo "extras: not installed, as that needs apt-get and root:" $$missing; exit; fi; \
 	echo "extras: installing" $$missing; \
-	export DEBIAN_FRONTEND=noninteractive; \
+	export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
 	apt-get update -qq </dev/null >/dev/null 2>&1 || true; \
 	for one in $$missing; do \
 	  apt-get install -y -qq --no-install-recommends $$one </dev/null >/dev/null 2>&1 || \

@@ -16,6 +16,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import PLANNING, WORKING, Choice, request_for, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit, printable
+from composeplat.engine.backend_url import has_login
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.eject import ejected_files
 from composeplat.engine.workspace import Workspace
@@ -75,9 +76,13 @@ def _write(place: Path, folder: str, texts: Mapping[str, str]) -> None:
 
 
 def _variables(planned: Planned, workspace: Workspace, builder: Mapping[str, str]) -> dict[str, str]:
-    """The variables with which plain Pulumi finds the state, the cluster and the builder; no token is among them."""
+    """The variables with which plain Pulumi finds the state, the cluster and the builder; no login is among them."""
     found = {**workspace.backend.variables, **builder}
-    kept = {name: value for name, value in found.items() if name not in ("PULUMI_ACCESS_TOKEN", BUILDER)}
+    kept = {
+        name: value
+        for name, value in found.items()
+        if name not in ("PULUMI_ACCESS_TOKEN", BUILDER) and not has_login(value)
+    }
     kubeconfig = planned.target.kubeconfig_for(workspace.folder)
     return {**kept, "KUBECONFIG": kubeconfig, "PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 

@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "Inspect": ("status", "logs", "events", "endpoints", "open", "port", "images", "top"),
     "Develop in the cluster": ("up", "watch", "exec", "run", "cp", "down"),
-    "Set up": ("setup", "cluster", "variables", "completion", "bug-report"),
+    "Set up": ("setup", "cluster", "variables", "state", "completion", "bug-report"),
 }
 
 

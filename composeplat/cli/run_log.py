@@ -28,6 +28,7 @@ from pathlib import Path
 from composeplat import __version__, progress
 from composeplat.compose.variables import looks_secret
 from composeplat.engine.backend import find_data_folder
+from composeplat.engine.backend_url import secrets_of
 from composeplat.system.atomic import make_protected_folder
 
 MAX_FILES = 20
@@ -168,6 +169,7 @@ def environment_mask(environment: Mapping[str, str]) -> progress.Mask:
     """Mask the values of variables whose names look secret, and logins within URLs, such as a proxy's."""
     values = {value for name, value in environment.items() if looks_secret(name)}
     values |= {_login_of(value) for value in environment.values() if "://" in value and "@" in value}
+    values |= {secret for value in environment.values() if "://" in value for secret in secrets_of(value)}
     return progress.Mask(value for value in values if len(value) >= _MIN_SECRET_CHARS)
 
 

@@ -14,9 +14,11 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.backend_url import kind_of, shown_url
 from composeplat.system.atomic import (
     WritableByOthers,
     create_private,
@@ -112,16 +114,44 @@ class Backend:
     folder: Path | None = None
     """The folder of a file backend: its state can be read without running Pulumi."""
 
+    @property
+    def shown(self) -> str:
+        """The URL for messages, without a login."""
+        return shown_url(self.url)
+
+    def is_within(self, folder: Path) -> bool:
+        """Whether the states are files below a folder."""
+        return self.folder is not None and self.folder.is_relative_to(folder)
+
+    def for_stack(self, passphrase: Path) -> Backend:
+        """Return the backend with a stack's own file of a passphrase, if there is one and the user set none."""
+        if "PULUMI_CONFIG_PASSPHRASE_FILE" not in self.variables or not passphrase.exists():
+            return self
+        return replace(self, variables={**self.variables, "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase)})
+
 
 def find_backend(environment: Mapping[str, str], data_folder: DataFolder, cluster: str) -> Backend:
     """Find the backend that the user set or logged in to; else it is a folder of files in the data folder."""
-    passphrase = _passphrase_variables(environment, data_folder)
-    url, token = _configured_backend(environment)
+    url = _configured_url(environment)
     if not url and not environment.get("PULUMI_ACCESS_TOKEN"):
-        folder = data_folder.state(cluster)
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
+        return own_backend(environment, data_folder, cluster)
+    return backend_at(url, environment, data_folder)
+
+
+def own_backend(environment: Mapping[str, str], data_folder: DataFolder, cluster: str) -> Backend:
+    """Return the backend of files in the data folder for a cluster."""
+    folder = data_folder.state(cluster)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    passphrase = _passphrase_variables(environment, data_folder)
+    return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
+
+
+def backend_at(url: str, environment: Mapping[str, str], data_folder: DataFolder) -> Backend:
+    """Return the backend of a URL, with the token of the user's login there; empty means Pulumi's own service."""
+    passphrase, token = _passphrase_variables(environment, data_folder), _token_for(url, environment)
+    if url:
+        kind_of(url)
     if url.startswith("file://"):
         path, mark, query = url.removeprefix("file://").partition("?")
         # Pulumi runs in another folder, so a relative path has to become absolute here.
@@ -132,16 +162,17 @@ def find_backend(environment: Mapping[str, str], data_folder: DataFolder, cluste
     return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase})
 
 
-def _configured_backend(environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The URL that the user set or logged in to, empty without one, and the variable with that login's token."""
-    url = environment.get("PULUMI_BACKEND_URL", "")
-    if url:
-        return url, {}
-    login = _read_login(environment)
-    url, tokens = str(login.get("current") or ""), login.get("accessTokens")
-    if isinstance(tokens, dict) and url in tokens:
-        return url, {"PULUMI_ACCESS_TOKEN": str(tokens[url])}
-    return url, {}
+def _configured_url(environment: Mapping[str, str]) -> str:
+    """The URL that the user set or logged in to; empty without one."""
+    return environment.get("PULUMI_BACKEND_URL") or str(_read_login(environment).get("current") or "")
+
+
+def _token_for(url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variable with the token of the login; where a variable names the backend, another one has the token."""
+    if environment.get("PULUMI_BACKEND_URL"):
+        return {}
+    tokens = _read_login(environment).get("accessTokens")
+    return {"PULUMI_ACCESS_TOKEN": str(tokens[url])} if isinstance(tokens, dict) and url in tokens else {}
 
 
 def _read_login(environment: Mapping[str, str]) -> dict[str, object]:

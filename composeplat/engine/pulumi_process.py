@@ -24,6 +24,8 @@ from typing import Any, BinaryIO, Self
 
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.backend import writing
+from composeplat.engine.backend_health import BackendHealth, Silence
+from composeplat.engine.backend_url import redact
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked_out
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline
@@ -92,6 +94,7 @@ class PulumiRunner:
     folder: Path
     variables: Mapping[str, str]
     interrupts: Interrupts = field(default_factory=Interrupts)
+    health: BackendHealth = field(default_factory=BackendHealth)
 
     @property
     def note(self) -> Path:
@@ -107,18 +110,22 @@ class PulumiRunner:
         """Run a short command without a lock; a command that hangs is killed."""
         return self._run_command(args, takes_lock=False)
 
-    def run_locked(self, *args: str) -> PulumiResult:
-        """Run a short command that changes the state, and so holds its lock."""
-        return self._run_command(args, takes_lock=True)
+    def run_locked(self, *args: str, given: str | None = None) -> PulumiResult:
+        """Run a short command that changes the state, and so holds its lock; ``given`` is its standard input."""
+        return self._run_command(args, takes_lock=True, given=given)
 
-    def _run_command(self, args: tuple[str, ...], *, takes_lock: bool) -> PulumiResult:
+    def _redacted(self, output: str) -> str:
+        """Hide the login in the URL of the backend, which Pulumi quotes in its errors."""
+        return redact(output, self.variables.get("PULUMI_BACKEND_URL", ""))
+
+    def _run_command(self, args: tuple[str, ...], *, takes_lock: bool, given: str | None = None) -> PulumiResult:
         command = [str(self.program), *args, *_PLAIN_OUTPUT]
         logger.info("running %s", shlex.join(command))
         with subprocess.Popen(
             command,
             cwd=self.folder,
             env=dict(self.variables),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -129,26 +136,31 @@ class PulumiRunner:
                 own = OwnProcess(ProcessId.from_pid(process.pid), time.time()) if takes_lock else None
                 if own is not None:
                     self.own_processes.add(own)
-                output, errors = self._wait_for_output(process, " ".join(["pulumi", *args[:2]]))
+                output, errors = self._wait_for_output(process, " ".join(["pulumi", *args[:2]]), given)
             except BaseException:
                 kill_session(process.pid)
                 raise
         logger.info("pulumi ended with status %d", process.returncode)
-        result = PulumiResult(process.returncode, output if process.returncode == 0 else errors + output)
+        result = PulumiResult(process.returncode, output)
+        if process.returncode:
+            result = PulumiResult(process.returncode, self._redacted(errors + output))
         self._forget_locked_out(own, result)
         return result
 
-    def _wait_for_output(self, process: subprocess.Popen[str], name: str) -> tuple[str, str]:
+    def _wait_for_output(self, process: subprocess.Popen[str], name: str, given: str | None) -> tuple[str, str]:
         """Wait for the output of a command. An interrupt shortens the wait: a write of the state should finish.
 
         The command's own end breaks off each pause.
         """
         deadline = Deadline(_COMMAND_TIMEOUT_S)
-        while not deadline.has_passed:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.communicate(timeout=_POLL_INTERVAL_S)
-            if self.interrupts.count:
-                deadline = deadline.at_most(_GRACE_PERIOD_S)
+        with self.health.watch() as silence:
+            while not deadline.has_passed:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.communicate(given, timeout=_POLL_INTERVAL_S)
+                given = None  # It is being written; a second call must not have it.
+                silence.check()
+                if self.interrupts.count:
+                    deadline = deadline.at_most(_GRACE_PERIOD_S)
         if self.interrupts.count:
             raise Interrupted("interrupted", f"'{name}' was stopped; the next run continues from there")
         raise MissingPiece(
@@ -171,7 +183,7 @@ class PulumiRunner:
                 own = self._follow_to_end(process, _Tail(events), on_event, on_tick)
             text = output.read_text(encoding="utf-8", errors="replace")
         logger.info("pulumi ended with status %d", process.returncode)
-        result = PulumiResult(process.returncode, text, self.interrupts.count > 0)
+        result = PulumiResult(process.returncode, self._redacted(text), self.interrupts.count > 0)
         self._forget_locked_out(own, result)
         return result
 
@@ -198,7 +210,8 @@ class PulumiRunner:
         try:
             own = OwnProcess(ProcessId.from_pid(process.pid), time.time())
             self._leave_note(own)
-            self._follow_process(process, tail, on_event, on_tick)
+            with self.health.watch() as silence:
+                self._follow_process(process, tail, on_event, _checking(silence, on_tick))
         except ComposeplatError:
             # A callback has given up.
             if self.interrupts.count < _FORCED:
@@ -247,6 +260,14 @@ class PulumiRunner:
                 kill_session(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_INTERVAL_S)
+
+
+def _checking(silence: Silence, on_tick: Callable[[], None]) -> Callable[[], None]:
+    def check() -> None:
+        silence.check()
+        on_tick()
+
+    return check
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:

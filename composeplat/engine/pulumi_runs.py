@@ -18,10 +18,10 @@ from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
+from composeplat.engine.pulumi_errors import broke_off, explain, is_refused
 from composeplat.engine.pulumi_flags import explain_policy_pack, trace_variables
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
-from composeplat.engine.workspace import broke_off, explain, is_refused
 from composeplat.plan.desired import Plan
 from composeplat.plan.fingerprint import hash_ahead
 from composeplat.system.records import record

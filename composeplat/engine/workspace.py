@@ -8,26 +8,30 @@ Must not know the operation: it lends the lock and the state to any of them.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat import progress
+from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
+from composeplat.engine.backend_health import health_of
+from composeplat.engine.backend_url import secrets_of
+from composeplat.engine.moved_mark import moved_mark, read_moved
 from composeplat.engine.new_state import read_salt, write_new_state
-from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
-from composeplat.engine.pulumi_flags import FLAG_VARIABLES
+from composeplat.engine.own_processes import OwnProcesses
+from composeplat.engine.passphrase import PassphraseChange, salt_of
+from composeplat.engine.pulumi_errors import FREE_SPACE, FULL_DISK, explain
 from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
+from composeplat.engine.pulumi_variables import passed_variables, program_variables
+from composeplat.engine.stack_lock import hold_stack_lock, was_left_by_us
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
-from composeplat.system.locks import Locked, try_lock
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 
@@ -35,21 +39,7 @@ _MAX_STATES = 10
 _MIN_FREE_BYTES = 256 * 1024
 _STATE_COPIES = 6
 """How many copies of the state an operation writes, its backups and history among them."""
-_FULL_DISK, _FREE_SPACE = "the state can't be written: the disk is full", "free some space, then run this again"
-_PATHS = (
-    "PULUMI_CONFIG_PASSPHRASE_FILE",
-    "DOCKER_CONFIG",
-    "BUILDX_CONFIG",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "AWS_CONFIG_FILE",
-    "AWS_SHARED_CREDENTIALS_FILE",
-)
-_NOT_PASSED = ("PULUMI_K8S_", *FLAG_VARIABLES)
 _PLUGINS = {"kubernetes": KUBERNETES_PROVIDER, "docker-build": DOCKER_BUILD_PROVIDER}
-
-
-class Busy(ComposeplatError):
-    """Another operation is running on the same stack."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +64,9 @@ class Workspace:
         self.data_folder = find_data_folder(self.environment)
         self.data_folder.prepare()
         self.backend = find_backend(self.environment, self.data_folder, self.cluster)
+        progress.hide(secrets_of(self.backend.url))
         self.folder = self.data_folder.stack(self.backend.url, self.environment_name, self.namespace)
+        self.backend = self.backend.for_stack(PassphraseChange(self.folder).file)
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -91,23 +83,21 @@ class Workspace:
         with writing(self.folder):
             variables = self._variables(program)
             write_private(self.folder / "Pulumi.yaml", json.dumps(project, indent=1) + "\n")
-        self.runner = PulumiRunner(program=program, folder=self.folder, variables=variables, interrupts=self.interrupts)
+        self.runner = PulumiRunner(
+            program=program,
+            folder=self.folder,
+            variables=variables,
+            interrupts=self.interrupts,
+            health=health_of(self.backend.url, self.environment),
+        )
 
     def _variables(self, program: Path) -> dict[str, str]:
-        passed = {key: value for key, value in self.environment.items() if not key.startswith(_NOT_PASSED)}
-        # Pulumi runs in another folder, so relative paths have to become absolute.
-        passed.update({key: os.path.abspath(passed[key]) for key in _PATHS if passed.get(key)})
         return {
-            **passed,
+            **passed_variables(self.environment),
             **self.backend.variables,
             **self.builder,
-            "PATH": f"{program.parent}{os.pathsep}{self.environment.get('PATH', '')}",
+            **program_variables(program, self.data_folder, self.environment),
             "KUBECONFIG": self.target.kubeconfig_for(self.folder),
-            "PULUMI_HOME": str(self.data_folder.pulumi),
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_AUTOMATION_API": "true",
-            # Without it there is no flag for a log of events.
-            "PULUMI_DEBUG_COMMANDS": "true",
             # Fields that someone else has changed by hand are ours again with the next deploy.
             "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
             "PULUMI_K8S_CLIENT_QPS": "200",
@@ -121,6 +111,10 @@ class Workspace:
             with writing(self.folder):
                 self._end_leftovers(self.folder / "running.json")
                 self._mend_state()
+                # Operations that are not prepared run no Pulumi, and need no state to be open.
+                if hasattr(self, "runner"):
+                    self._check_moved()
+                    self._end_passphrase_change()
                 if what != "preview":
                     self.record_file.unlink(missing_ok=True)
                     self._check_free_space()
@@ -130,10 +124,28 @@ class Workspace:
     @contextlib.contextmanager
     def hold_lock(self, what: str) -> Iterator[None]:
         """Hold the lock of the stack, and change nothing."""
-        with contextlib.ExitStack() as held:
-            with writing(self.folder):
-                self._take_lock(what, held)
+        with hold_stack_lock(self.folder, self.environment_name, self.namespace, what):
             yield
+
+    def _end_passphrase_change(self) -> None:
+        """End a change of the passphrase that was interrupted, and use the passphrase that the state has."""
+        change = PassphraseChange(self.folder)
+        if not change.is_pending:
+            return
+        progress.note(change.resolve(salt_of(self.read_state() or {})))
+        self.backend = self.backend.for_stack(change.file)
+        self.runner.variables = {**self.runner.variables, **self.backend.variables}
+
+    def _check_moved(self) -> None:
+        """Refuse to begin a new state where `platform state move` has removed one."""
+        self._read.clear()
+        moved = read_moved(self.folder)
+        if moved and self.read_state() is None:
+            raise ComposeplatError(
+                f"the state of environment '{self.environment_name}' in namespace '{self.namespace}'"
+                f" was moved to {moved}",
+                f"set PULUMI_BACKEND_URL to that backend; to begin a new state here, delete {moved_mark(self.folder)}",
+            )
 
     @property
     def record_file(self) -> Path:
@@ -149,7 +161,7 @@ class Workspace:
         # The backend may be on another disk than the data folder, and not made yet.
         disk = os.statvfs(next(folder for folder in path.parents if folder.exists()))
         if disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES + _STATE_COPIES * state_bytes:
-            raise ComposeplatError(_FULL_DISK, _FREE_SPACE)
+            raise ComposeplatError(FULL_DISK, FREE_SPACE)
 
     def _end_leftovers(self, note: Path) -> None:
         cut_off = read_note(note)
@@ -161,25 +173,6 @@ class Workspace:
     @property
     def _own_processes(self) -> OwnProcesses:
         return OwnProcesses(self.folder)
-
-    def _take_lock(self, what: str, held: contextlib.ExitStack) -> None:
-        path = self.folder / "lock"
-        note = json.dumps({"what": what, "pid": os.getpid(), "since": time.strftime("%H:%M:%S")})
-        try:
-            held.enter_context(try_lock(path, note))
-        except Locked as error:
-            raise self._busy(path) from error
-
-    def _busy(self, path: Path) -> Busy:
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            who = f"process {held['pid']} has been running '{held['what']}' since {held['since']}"
-        except (OSError, ValueError, KeyError):
-            who = "another process holds the lock"
-        return Busy(
-            f"environment '{self.environment_name}' in namespace '{self.namespace}' is busy: {who}",
-            "wait until it has finished, then run this again",
-        )
 
     # the state
 
@@ -262,7 +255,7 @@ class Workspace:
     def _export(self, *options: str) -> dict[str, Any] | None:
         exported = self.runner.query("stack", "export", *options, "--stack", self.namespace)
         if exported.status:
-            if re.search(r"no stack named|not found", exported.output):
+            if re.search(r"(?i)no stack named|stack \S+ not found", exported.output):
                 return None
             raise explain(exported.output)
         found: dict[str, Any] = json.loads(exported.output)["deployment"]
@@ -282,10 +275,12 @@ class Workspace:
             made = self.runner.run_locked("stack", "init", "--stack", self.namespace)
             if made.status and "already exists" not in made.output:
                 raise explain(made.output)
-        elif state and not settings.exists():
-            salt = ((state.get("secrets_providers") or {}).get("state") or {}).get("salt")
-            with writing(settings):
-                write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
+        elif state:
+            salt = salt_of(state)
+            # Another machine may have changed the passphrase, and with it the salt.
+            if not settings.exists() or (salt and read_salt(settings) != salt):
+                with writing(settings):
+                    write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
 
     def salt(self) -> str:
         """The salt of the secrets in the state, for plain Pulumi; empty without one."""
@@ -310,90 +305,12 @@ class Workspace:
             raise explain(done.output)
 
     def unlock(self, output: str) -> bool:
-        """Break Pulumi's own lock if all its holders are ended processes of ours; return whether it was broken.
-
-        Pulumi names a holder by user, host name and process id, all of which another machine may have too.
-        """
-        holders = lock_holders(output)
-        here = (getpass.getuser(), socket.gethostname())
-        if not holders or any((holder.user, holder.host) != here for holder in holders):
-            return False
-        if not self._own_processes.have_left(holders, state_is_private=self._has_private_state):
+        """Break Pulumi's own lock if all its holders are ended processes of ours; return whether it was broken."""
+        if not was_left_by_us(output, self.folder, state_is_private=self._has_private_state):
             return False
         return self.runner.run_locked("cancel", "--yes", "--stack", self.namespace).status == 0
 
     @property
     def _has_private_state(self) -> bool:
         """Whether the state is in our own data folder, which no other machine should use."""
-        return self.backend.folder is not None and self.backend.folder.is_relative_to(self.data_folder.path)
-
-
-#: The provider's error for a request that the API server did not answer; a refused request has no URL in it.
-_NO_ANSWER = re.compile(
-    r'"https?://[^"\s]*/(?:api|apis|openapi|version)(?:[/?][^"\s]*)?": (?!context canceled|tls: failed|x509)'
-    r"|Kubernetes cluster is unreachable: (?!.*(?:x509|Unauthorized))|Please retry\. Original error: "
-    r"|the server is currently unable to handle the request|unable to return a response in the time allotted"
-    # By the API server itself, when it has too much to do.
-    r"|Timeout: request did not complete within requested timeout"
-    r"|etcdserver: |Too Many Requests"
-    # Said by one that has just begun, too, and does not know yet which are taken.
-    r"|failed to allocate a serviceIP",
-)
-
-
-#: The provider's error for a credential that the API server did not accept; registries have another error.
-_REFUSED = re.compile(
-    r"(?:Kubernetes API server|Preview failed|Kubernetes cluster is unreachable): (?:.*: )?Unauthorized"
-    r"|the server has asked for the client to provide credentials"
-)
-
-
-def is_refused(output: str) -> bool:
-    """Return whether Pulumi failed because its credential had expired: the next run gets a new one."""
-    return _REFUSED.search(output) is not None
-
-
-def broke_off(output: str) -> bool:
-    """Return whether Pulumi failed because the cluster did not answer: another run may continue once it does."""
-    return _NO_ANSWER.search(output) is not None
-
-
-def explain(output: str) -> ComposeplatError:
-    """Explain a failure of Pulumi in a sentence."""
-    text = " ".join(line.strip().removeprefix("error: ") for line in output.splitlines() if line.strip())
-    if re.search(r"incorrect passphrase|passphrase must be set", text):
-        return MissingPiece(
-            "the state is encrypted with another passphrase",
-            "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the one it was made with",
-        )
-    unread = re.search(r"unable to read PULUMI_CONFIG_PASSPHRASE_FILE: (.*)", text)
-    if unread:
-        return MissingPiece(f"the passphrase of the state can't be read: {unread[1]}")
-    if is_locked_out(text) or "ConcurrentUpdate" in text:
-        holder = re.search(r"created by (\S+) \(pid (\d+)\) at (\S+)", text)
-        who = f" by {holder[1]}, process {holder[2]}, since {holder[3]}" if holder else ""
-        locks = [folder + path for folder, path in re.findall(r"file://(/[^\s?]*)(?:\?[^\s/]*)?(/\S+\.json)", text)]
-        fix = f"delete {', '.join(locks)}" if locks else "pulumi cancel"
-        return Busy(f"the stack is locked{who}", f"wait until that has ended; if it is gone for good: {fix}")
-    if (failure := _explain_cluster(text)) is not None:
-        return failure
-    if re.search(r"no space left on device", text):
-        return ComposeplatError(_FULL_DISK, _FREE_SPACE)
-    if re.search(r"PULUMI_ACCESS_TOKEN|must be logged in|Unauthorized", text):
-        return MissingPiece("the state backend requires a login", "pulumi login, or set PULUMI_ACCESS_TOKEN")
-    if re.search(r"permission denied|read-only file system", text):
-        return ComposeplatError(f"the state can't be written: {text[:300]}")
-    return ComposeplatError(f"Pulumi failed: {text[-600:]}")
-
-
-def _explain_cluster(text: str) -> MissingPiece | None:
-    """Explain a failure of the cluster in a sentence; none if the cluster is not the cause."""
-    if is_refused(text):
-        return MissingPiece(
-            "the cluster does not accept the credentials that the kubeconfig gives Pulumi", "kubectl auth whoami"
-        )
-    if broke_off(text):
-        return MissingPiece(
-            f"the cluster stopped answering: {text[-600:]}", "check that it answers, then run this again"
-        )
-    return None
+        return self.backend.is_within(self.data_folder.path)

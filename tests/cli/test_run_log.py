@@ -80,7 +80,7 @@ def test_a_log_has_the_name_of_the_command(seam: Seam) -> None:
     assert "platform exec service='web' command='…' namespace='team'" in Path(failed.log).read_text()
 
 
-@pytest.mark.parametrize("module", sorted(set(MODULES.values()) - {"cluster", "variables"}))
+@pytest.mark.parametrize("module", sorted(set(MODULES.values()) - {"cluster", "state", "variables"}))
 def test_a_function_has_the_name_of_its_command(module: str) -> None:
     """The name in the log is made from the function's; ``ps`` is logged as what it is for."""
     commands = import_module(f"composeplat.cli.{module}").app.registered_commands
@@ -175,6 +175,7 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
     [
         pytest.param({"API_TOKEN": "hunter2"}, "a hunter2", id="by-its-name"),
         pytest.param({"HTTPS_PROXY": "http://me:hunter2@proxy:3128"}, "to http://me:hunter2@proxy", id="in-a-url"),
+        pytest.param({"STATE": "postgres://db/x?password=hunter2"}, "wrong password hunter2", id="in-a-parameter"),
     ],
 )
 def test_the_environment_is_masked(variables: dict[str, str], text: str) -> None:

@@ -536,7 +536,7 @@ def test_lock_of_others(environment: Environment, running_pid: int, dead: Proces
 
         assert ran.stderr.endswith(
             f"error: the stack is locked by root@{host}, process {pid}, since 2026-11-21T10:00:00Z\n"
-            f"  hint: wait until that has ended; if it is gone for good: delete {path}\n"
+            "  hint: wait until that has ended; if it is gone for good: platform state unlock\n"
         )
         path.unlink()
     environment.platform("destroy", "--yes").expect()

@@ -26,10 +26,13 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
+from composeplat.engine.moved_mark import mark_moved
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
+from composeplat.engine.passphrase import PassphraseChange
+from composeplat.engine.pulumi_errors import Busy, broke_off, explain, is_refused
 from composeplat.engine.pulumi_process import PulumiRunner
 from composeplat.engine.target import Target
-from composeplat.engine.workspace import Busy, Workspace, broke_off, explain, is_refused
+from composeplat.engine.workspace import Workspace
 from composeplat.system.processes import ProcessId
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
@@ -652,16 +655,23 @@ def test_make_a_stack_with_secrets_elsewhere(workspace: Workspace) -> None:
     assert workspace.salt() == ""
 
 
-def test_existing_settings_are_kept(workspace: Workspace) -> None:
-    """Settings that are there are not written again."""
+@pytest.mark.parametrize(
+    ("salt", "text"),
+    [
+        pytest.param("v1:abc=", "encryptionsalt: v1:abc=\nconfig: {}\n", id="same"),
+        pytest.param("v1:other=", "encryptionsalt: v1:abc=\n", id="changed-on-another-machine"),
+    ],
+)
+def test_existing_settings(workspace: Workspace, salt: str, text: str) -> None:
+    """Settings that are there are kept, unless the state has another salt."""
     answering(workspace)
     write_state(workspace)
     settings = workspace.folder / "Pulumi.team.yaml"
-    settings.write_text("encryptionsalt: v1:other=\nconfig: {}\n")
+    settings.write_text(f"encryptionsalt: {salt}\nconfig: {{}}\n")
 
     workspace.make_stack()
 
-    assert settings.read_text() == "encryptionsalt: v1:other=\nconfig: {}\n"
+    assert settings.read_text() == text
 
 
 def test_a_stack_that_was_made_meanwhile(elsewhere: Workspace) -> None:
@@ -862,6 +872,41 @@ def test_pending_operations_under_a_dead_lock(workspace: Workspace, dead: Proces
     assert [args.split(" --")[0] for args in asked(notes)] == ["stack import", "cancel", "stack import"]
 
 
+# changes by `platform state` ------------------------------------------------------------------------------------------
+
+
+def test_a_moved_state(workspace: Workspace) -> None:
+    """Where the state was moved from, no new one is begun; a state that is there again is used."""
+    answering(workspace)
+    mark_moved(workspace.folder, "s3://bucket")
+    with pytest.raises(ComposeplatError) as caught, workspace.lock("deploy"):
+        pass
+    assert str(caught.value) == "the state of environment 'shop' in namespace 'team' was moved to s3://bucket"
+    assert caught.value.hint == (
+        f"set PULUMI_BACKEND_URL to that backend; to begin a new state here, delete {workspace.folder / 'moved.json'}"
+    )
+
+    write_state(workspace)
+    with workspace.lock("deploy"):
+        pass
+
+
+@pytest.mark.parametrize(("salt", "kept"), [("v1:abc=", "new"), ("v1:other=", "old")])
+def test_an_interrupted_change_of_the_passphrase(workspace: Workspace, salt: str, kept: str) -> None:
+    """The next operation uses the passphrase that the state has: the new one if the state was written."""
+    answering(workspace)
+    write_state(workspace)
+    change = PassphraseChange(workspace.folder)
+    change.file.write_text("old")
+    change.begin("new", salt, is_ours=True)
+
+    with workspace.lock("deploy"):
+        assert workspace.runner.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(change.file)
+
+    assert change.file.read_text() == kept
+    assert not change.is_pending
+
+
 # sentences ------------------------------------------------------------------------------------------------------------
 
 PASSPHRASE = (
@@ -919,7 +964,7 @@ LOGIN = (
             (
                 Busy,
                 "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
-                f"{WAIT}delete {LOCKS}/0.json",
+                f"{WAIT}platform state unlock",
             ),
             id="locked",
         ),
@@ -928,13 +973,17 @@ LOGIN = (
             (
                 Busy,
                 "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
-                f"{WAIT}delete {LOCKS}/0.json, {LOCKS}/1.json",
+                f"{WAIT}platform state unlock",
             ),
             id="locked-twice",
         ),
         pytest.param(
             locked("me@host (pid 1234)").replace("file:///", "s3://bucket/"),
-            (Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z", f"{WAIT}pulumi cancel"),
+            (
+                Busy,
+                "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
+                f"{WAIT}platform state unlock",
+            ),
             id="locked-elsewhere",
         ),
         pytest.param(

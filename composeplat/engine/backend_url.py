@@ -1,0 +1,134 @@
+"""The URL of a backend: its kind, its form without a login, and the address at which it answers.
+
+Owns which parts of such a URL are confidential. It is apart from the backend since messages, logs and checks need a URL
+that can be shown, and nothing else of a backend.
+Must not open a connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+
+from composeplat.diagnostics import MissingPiece, near, printable
+from composeplat.system.records import record
+
+HIDDEN = "****"
+_KINDS = ("file", "s3", "gs", "azblob", "postgres", "http", "https")
+_OTHER_NAMES = {"postgresql": "postgres", "gcs": "gs", "azure": "azblob"}
+#: Parameters of a URL that are a login.
+_SECRET_PARAMETERS = re.compile(r"password|passwd|secret|token|signature|(?:^|_)sig$|(?:^|_)key$", re.IGNORECASE)
+_POSTGRES_PORT, _HTTP_PORT, _HTTPS_PORT = 5432, 80, 443
+_LOGIN = re.compile(r"(?:(?<=://)|^)[^/?#]*@")
+_PASSWORD_IN_TEXT = re.compile(r"(://[^\s/:@]*):[^\s/@]*@")
+_MIN_SECRET_CHARS = 4
+"""A shorter one is a part of other words; within a URL it is found by its place."""
+
+
+def kind_of(url: str) -> str:
+    """Return the kind of a backend, such as ``s3``; it is an error if Pulumi knows no such kind."""
+    kind, mark, _ = url.partition("://")
+    if mark and kind in _KINDS:
+        return kind
+    known = ", ".join(f"{name}://" for name in _KINDS)
+    meant = _OTHER_NAMES.get(kind, "")
+    hint = f"did you mean '{meant}'?" if meant else near(kind, _KINDS)
+    raise MissingPiece(
+        f"the backend '{printable(shown_url(url))}' is of an unknown kind; kinds are: {known}",
+        f"{hint} set PULUMI_BACKEND_URL, or log in with 'pulumi login URL'".strip(),
+    )
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without its password and other secrets. One that can't be parsed loses all before its last ``@``."""
+    try:
+        parts = urlsplit(url)
+        netloc, query = parts.netloc, parts.query
+    except ValueError:
+        netloc = ""
+    if not netloc:
+        return _LOGIN.sub(f"{HIDDEN}@", url)
+    login, mark, host = netloc.rpartition("@")
+    user, separator, _ = login.partition(":")
+    shown = f"{user}{separator}{HIDDEN if separator else ''}{mark}{host}"
+    pairs = [_shown_parameter(pair) for pair in query.split("&")] if query else []
+    return urlunsplit(parts._replace(netloc=shown, query="&".join(pairs)))
+
+
+def _shown_parameter(pair: str) -> str:
+    name, mark, _ = pair.partition("=")
+    return f"{name}={HIDDEN}" if mark and _SECRET_PARAMETERS.search(unquote(name)) else pair
+
+
+def has_login(url: str) -> bool:
+    """Return whether a URL has a password or another secret in it."""
+    return shown_url(url) != url
+
+
+def secrets_of(url: str) -> frozenset[str]:
+    """Return the texts that no message may have: secrets in each form in which a program prints them."""
+    found = {form for value in _secret_values(url) for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    return frozenset(value for value in found if len(value) >= _MIN_SECRET_CHARS)
+
+
+def _secret_values(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+        query = parts.query
+    except ValueError:
+        found = _LOGIN.search(url)
+        yield (found[0] if found else "")[:-1].rpartition(":")[2]
+        return
+    yield parts.netloc.rpartition("@")[0].partition(":")[2]
+    for name, value in parse_qsl(query):
+        if _SECRET_PARAMETERS.search(name):
+            yield value
+
+
+def redact(text: str, url: str) -> str:
+    """Replace a URL by its form without secrets, and its secrets elsewhere in a text."""
+    text = text.replace(url, shown_url(url)) if url else text
+    # A secret may be a part of another one: the longer one goes first.
+    for secret in sorted(secrets_of(url), key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return _PASSWORD_IN_TEXT.sub(rf"\1:{HIDDEN}@", text)
+
+
+@record(kw_only=True)
+class BackendAddress:
+    """Where a backend listens, and how it is asked whether it answers."""
+
+    host: str
+    port: int
+    is_postgres: bool = False
+    has_tls: bool = False
+
+
+def address_of(url: str, environment: Mapping[str, str]) -> BackendAddress | None:
+    """Return the address of a backend that is a server of its own; none for files and for the clouds' services."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "postgres":
+            return BackendAddress(
+                host=parts.hostname or "localhost", port=parts.port or _POSTGRES_PORT, is_postgres=True
+            )
+        server = _s3_endpoint(parts.query, environment) if parts.scheme == "s3" else url
+        parts = urlsplit(server)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            return None
+        has_tls = parts.scheme == "https"
+        port = parts.port or (_HTTPS_PORT if has_tls else _HTTP_PORT)
+    except ValueError:
+        return None
+    return BackendAddress(host=parts.hostname, port=port, has_tls=has_tls)
+
+
+def _s3_endpoint(query: str, environment: Mapping[str, str]) -> str:
+    """Return the URL of a server with the protocol of S3; empty for Amazon's own."""
+    given = dict(parse_qsl(query))
+    endpoint = given.get("endpoint") or environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if not endpoint or "://" in endpoint:
+        return endpoint or ""
+    is_plain = "true" in (given.get("disableSSL", "").lower(), given.get("disable_https", "").lower())
+    return f"{'http' if is_plain else 'https'}://{endpoint}"

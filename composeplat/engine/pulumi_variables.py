@@ -1,0 +1,43 @@
+"""The variables of Pulumi's process that are the same for each of its commands.
+
+Owns which of the user's variables Pulumi gets, and in which form. Must not know a stack, a cluster or a backend.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from composeplat.engine.backend import DataFolder
+from composeplat.engine.pulumi_flags import FLAG_VARIABLES
+
+_PATHS = (
+    "PULUMI_CONFIG_PASSPHRASE_FILE",
+    "DOCKER_CONFIG",
+    "BUILDX_CONFIG",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+)
+_NOT_PASSED = ("PULUMI_K8S_", *FLAG_VARIABLES)
+
+
+def passed_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's variables for Pulumi, except flags of single runs and settings of the provider."""
+    passed = {key: value for key, value in environment.items() if not key.startswith(_NOT_PASSED)}
+    # Pulumi runs in another folder, so relative paths have to become absolute.
+    passed.update({key: os.path.abspath(passed[key]) for key in _PATHS if passed.get(key)})
+    return passed
+
+
+def program_variables(program: Path, data_folder: DataFolder, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that make Pulumi work as part of this program."""
+    return {
+        "PATH": f"{program.parent}{os.pathsep}{environment.get('PATH', '')}",
+        "PULUMI_HOME": str(data_folder.pulumi),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_AUTOMATION_API": "true",
+        # Without it there is no flag for a log of events.
+        "PULUMI_DEBUG_COMMANDS": "true",
+    }

@@ -1,0 +1,486 @@
+"""``platform state`` with real backends, and without a cluster: files, MinIO and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.engine.backend import backend_at, find_data_folder
+from composeplat.engine.passphrase import Passphrase, find_passphrase
+from composeplat.engine.state_store import StateStore
+from composeplat.system.folders import cache_folder
+from tests.conftest import VARIABLES, Outcome, Project, run
+from tests.schemas import checked
+from tests.state_servers import PASSWORD, USER, Minio, Postgres, StateServer, lock_of_another
+from tests.terminal import Terminal
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("state")]
+
+HIDDEN = "a-value-that-nobody-may-read"
+NAME, NAMESPACE = "shop", "team"
+
+
+@pytest.fixture(scope="module")
+def minio() -> Iterator[Minio]:
+    with Minio() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with Postgres() as server:
+        yield server
+
+
+def resources(value: str = HIDDEN) -> list[dict[str, Any]]:
+    """The resources of a stack, one of which has a secret."""
+    prefix = f"urn:pulumi:{NAMESPACE}::{NAME}::"
+    root = {"urn": f"{prefix}pulumi:pulumi:Stack::{NAME}-{NAMESPACE}", "custom": False, "type": "pulumi:pulumi:Stack"}
+    hidden = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "plaintext": json.dumps(value)}
+    child = {"urn": f"{prefix}a:b:C::x", "custom": False, "type": "a:b:C", "parent": root["urn"]}
+    return [root, {**child, "inputs": {"password": hidden}}]
+
+
+@dataclass
+class Machine:
+    """A data folder, and the variables with which ``platform state`` runs there."""
+
+    folder: Path
+    data: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        places = {"COMPOSEPLAT_DATA": str(self.data), "HOME": str(self.data.parent), "PLATFORM_NAMESPACE": NAMESPACE}
+        return {**places, "COMPOSEPLAT_CACHE": str(cache_folder(os.environ)), **self.variables}
+
+    def state(self, *args: str, **more: str) -> Outcome:
+        variables: dict[str, Any] = {**self.environment, **more}
+        return run("state", *args, folder=self.folder, **{"timeout": 120, **variables})
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", "from composeplat.cli.app import main; main()", "state", *args],
+            cwd=self.folder, env={**VARIABLES, **self.environment}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def store(self, url: str, **more: str) -> StateStore:
+        environment = {**VARIABLES, **self.environment, **more}
+        data_folder = find_data_folder(environment)
+        data_folder.prepare()
+        return StateStore(
+            backend=backend_at(url, environment, data_folder),
+            data_folder=data_folder, environment_name=NAME, namespace=NAMESPACE, environment=environment,
+        )  # fmt: skip
+
+    def fill(self, url: str, value: str = HIDDEN, **more: str) -> None:
+        """Write a state as a deploy would leave it."""
+        store = self.store(url, **more)
+        passphrase = find_passphrase(store.environment, store.data_folder, store.folder)
+        store.create(passphrase)
+        store.write({"resources": resources(value)}, passphrase, store.new_salt(passphrase))
+
+    def plain(self, url: str, passphrase: str = "", **more: str) -> Any:
+        """The resources of a state with their secrets; none if there is no state."""
+        store = self.store(url, **more)
+        found = find_passphrase(store.environment, store.data_folder, store.folder)
+        deployment = store.read(Passphrase(passphrase) if passphrase else found)
+        return None if deployment is None else deployment.get("resources")
+
+
+@pytest.fixture
+def machine(project: Project, tmp_path: Path) -> Machine:
+    folder = project(f"name: {NAME}\nservices:\n  web:\n    image: nginx\n").path
+    return Machine(folder, tmp_path / "data")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> str:
+    """The URL of a folder."""
+    folder = tmp_path / "share"
+    folder.mkdir()
+    return f"file://{folder}"
+
+
+def until(done: Callable[[], Outcome], *, seconds: float = 60) -> Outcome:
+    """Repeat a command until it succeeds: a part of Pulumi may outlive a killed command for a moment."""
+    deadline = time.monotonic() + seconds
+    while True:
+        outcome = done()
+        if outcome.status == 0 or time.monotonic() > deadline:
+            return outcome.assert_success()
+        assert "locked by" in outcome.stderr or "is busy" in outcome.stderr, outcome.stderr
+
+
+# showing --------------------------------------------------------------------------------------------------------------
+
+
+def test_show(machine: Machine, files: str) -> None:
+    """The backend, the number of resources and the source of the passphrase are shown, also as JSON."""
+    machine.fill(files)
+    shown = machine.state("show", PULUMI_BACKEND_URL=files).assert_success()
+    data = checked(json.loads(machine.state("show", "--json", PULUMI_BACKEND_URL=files).assert_success().stdout))
+
+    assert shown.stdout == (
+        f"environment  {NAME}\nnamespace    {NAMESPACE}\nbackend      {files}\nresources    2\n"
+        "passphrase   the generated file in the data folder\n"
+    )
+    assert data == {
+        "schema": "platform/state/1", "environment": NAME, "namespace": NAMESPACE, "action": "show", "backend": files,
+        "resources": 2, "passphrase": "the generated file in the data folder",
+    }  # fmt: skip
+
+
+def test_no_state(machine: Machine, files: str) -> None:
+    """An environment without a state is no error to show, and one to move or to change."""
+    shown = machine.state("show", PULUMI_BACKEND_URL=files).assert_success()
+    changed = machine.state("passphrase", PULUMI_BACKEND_URL=files)
+
+    assert "resources    no state\n" in shown.stdout
+    assert (changed.status, changed.stderr) == (
+        1,
+        f"error: environment '{NAME}' in namespace '{NAMESPACE}' has no state in {files}\n  hint: platform deploy\n",
+    )
+
+
+# moving ---------------------------------------------------------------------------------------------------------------
+
+
+def test_move_to_a_bucket_and_to_a_database(machine: Machine, files: str, minio: Minio, postgres: Postgres) -> None:
+    """A state moves from files to S3, to PostgreSQL and back; each time, nothing stays behind."""
+    machine.variables = {**minio.variables, "TEAM_STATE": postgres.url}
+    machine.fill(files)
+    ours = machine.plain(files)
+
+    team = {"PULUMI_CONFIG_PASSPHRASE": "the team's"}
+    to_bucket = machine.state("move", files, minio.url, "--yes", **team)
+    assert to_bucket.assert_success().stderr.startswith(
+        f"moves the state of {NAME} in namespace {NAMESPACE}, 2 resources\n  from {files}\n  to   {minio.url}\n"
+        "  with another passphrase: PULUMI_CONFIG_PASSPHRASE\n"
+    )
+    assert machine.plain(files) is None
+    assert machine.plain(minio.url, "the team's") == ours
+    assert HIDDEN.encode() not in minio.stored()
+
+    to_database = machine.state("move", minio.url, "env:TEAM_STATE", "--yes", "--json", **team).assert_success()
+    assert checked(json.loads(to_database.stdout))["backend"] == postgres.url.replace(PASSWORD, "****")
+    assert machine.plain(minio.url, "the team's") is None
+    assert machine.plain(postgres.url, "the team's") == ours
+    assert HIDDEN.encode() not in postgres.stored()
+    assert PASSWORD not in to_database.stdout + to_database.stderr
+
+    machine.state("move", "env:TEAM_STATE", files, "--yes", **team).assert_success()
+    assert machine.plain(files, "the team's") == ours
+    assert machine.plain(postgres.url, "the team's") is None
+
+
+@pytest.mark.parametrize(
+    "step", ["creating the stack in the target", "writing the state", "comparing both states", "removing the state"]
+)
+def test_killed_while_it_moves(machine: Machine, files: str, minio: Minio, step: str) -> None:
+    """A move that is killed at any step loses nothing, and the same command continues it."""
+    machine.variables = dict(minio.variables)
+    target = minio.url_of(f"{minio.bucket}/{step.split(maxsplit=1)[0]}")
+    machine.fill(files)
+    ours = machine.plain(files)
+
+    process = machine.start("move", files, target, "--yes")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(step):
+            break
+    process.kill()
+    process.communicate()
+    assert ours in (machine.plain(files), machine.plain(target))
+    until(lambda: machine.state("move", files, target, "--yes"))
+
+    assert machine.plain(target) == ours
+    assert machine.plain(files) is None
+
+
+def test_move_over_another_state(machine: Machine, files: str, tmp_path: Path) -> None:
+    """A target that has another state of the environment is refused, and both stay as they are."""
+    (tmp_path / "other").mkdir()
+    target = f"file://{tmp_path / 'other'}"
+    machine.fill(files)
+    machine.fill(target, "of another")
+    refused = machine.state("move", files, target, "--yes")
+
+    assert refused.status == 1
+    assert f"has a state in {target} already, another one" in refused.stderr
+    assert (machine.plain(files), machine.plain(target)) == (resources(), resources("of another"))
+
+
+def test_move_nowhere(machine: Machine, files: str, tmp_path: Path) -> None:
+    """A backend twice, a login in an argument, no folder, and a question that nobody can answer change nothing."""
+    machine.fill(files)
+    (tmp_path / "empty").mkdir()
+    same = machine.state("move", files, files, "--yes")
+    login = machine.state("move", files, f"postgres://me:{PASSWORD}@127.0.0.1/x", "--yes")
+    silent = machine.state("move", files, f"file://{tmp_path / 'empty'}")
+    missing = machine.state("move", files, f"file://{tmp_path / 'missing'}")
+
+    assert same.stderr == "error: both backends are the same: there is nothing to move\n"
+    assert login.stderr == (
+        "error: 'postgres://me:****@127.0.0.1/x' has a login, and a command line can be seen by others\n"
+        "  hint: put the URL into a variable, and give its name: env:NAME\n"
+    )
+    assert silent.stderr.endswith(
+        "error: nothing was changed: there is no terminal to confirm that on\n  hint: give --yes too\n"
+    )
+    assert missing.stderr == (
+        f"error: the folder of the state does not exist: {tmp_path / 'missing'}\n"
+        "  hint: create it, or correct PULUMI_BACKEND_URL\n"
+    )
+    assert [outcome.status for outcome in (same, login, silent, missing)] == [1, 2, 2, 4]
+    assert machine.plain(files) == resources()
+
+
+def test_keep(machine: Machine, files: str, tmp_path: Path) -> None:
+    """With --keep, the source keeps its state."""
+    target = f"file://{tmp_path / 'copy'}"
+    (tmp_path / "copy").mkdir()
+    machine.fill(files)
+    machine.state("move", files, target, "--keep", "--yes").assert_success()
+
+    assert machine.plain(files) == machine.plain(target) == resources()
+
+
+# the passphrase -------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_generated_passphrase(machine: Machine, files: str) -> None:
+    """Our own passphrase is replaced by another generated one, for this environment alone, and the state opens."""
+    machine.fill(files)
+    before = (machine.data / "passphrase").read_text()
+    machine.state("passphrase", PULUMI_BACKEND_URL=files).assert_success()
+    (own,) = machine.data.glob("stacks/*/*/*/passphrase")
+
+    assert own.stat().st_mode & 0o777 == 0o600
+    assert own.read_text() != before == (machine.data / "passphrase").read_text()
+    assert machine.plain(files) == resources()
+
+
+@pytest.mark.parametrize("server", ["minio", "postgres"])
+def test_a_new_passphrase_of_a_team(
+    machine: Machine, server: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """A team's passphrase is read from a file; the old one opens the state no more, and the same command says so."""
+    backend: Minio | Postgres = request.getfixturevalue(server)
+    machine.variables = {**backend.variables, "PULUMI_CONFIG_PASSPHRASE": "the old one"}
+    machine.fill(backend.url)
+    (tmp_path / "new").write_text("the new one\n")
+    args = ("passphrase", "--new-passphrase-file", str(tmp_path / "new"))
+    changed = machine.state(*args, PULUMI_BACKEND_URL=backend.url).assert_success()
+    again = machine.state(*args, PULUMI_BACKEND_URL=backend.url).assert_success()
+
+    assert f"the state of {NAME} in namespace {NAMESPACE} has a new passphrase\n" in changed.stderr
+    assert f"the state of {NAME} in namespace {NAMESPACE} has this passphrase already\n" in again.stderr
+    assert machine.plain(backend.url, "the new one") == resources()
+    machine.store(backend.url).remove()
+
+
+@pytest.mark.parametrize("moment", ["noted", "written"])
+def test_killed_while_the_passphrase_changes(machine: Machine, files: str, moment: str) -> None:
+    """A change that is killed before or after the state is written leaves a state that opens; the next run says how."""
+    machine.fill(files)
+    store = machine.store(files)
+    new = Passphrase("the new one")
+    salt = store.new_salt(new)
+    store.change.begin(new.text, salt, is_ours=True)
+    if moment == "written":
+        store.write({"resources": resources()}, new, salt)
+    done = machine.state("passphrase", PULUMI_BACKEND_URL=files).assert_success()
+
+    assert (
+        "an interrupted change of the state's passphrase "
+        + ("was complete" if moment == "written" else "had no effect")
+    ) in done.stderr
+    assert machine.plain(files) == resources()
+
+
+def test_all_environments_of_a_backend(machine: Machine, files: str) -> None:
+    """With --all, each environment of the backend gets the new passphrase."""
+    machine.variables = {"PULUMI_BACKEND_URL": files, "PULUMI_CONFIG_PASSPHRASE": "old"}
+    machine.fill(files)
+    other = machine.store(files).of("blog", "live")
+    other.create(Passphrase("old"))
+    new = {"PLATFORM_NEW_PASSPHRASE": "new"}
+    done = machine.state("passphrase", "--all", "--yes", "--json", **new)
+    done.assert_success()
+
+    assert checked(json.loads(done.stdout))["environments"] == [
+        {"environment": "blog", "namespace": "live", "outcome": "changed"},
+        {"environment": NAME, "namespace": NAMESPACE, "outcome": "changed"},
+    ]
+    assert machine.plain(files, "new") == resources()
+
+
+def test_typed_without_echo(machine: Machine, files: str) -> None:
+    """On a terminal the new passphrase is asked for twice, and is not shown."""
+    machine.variables = {"PULUMI_CONFIG_PASSPHRASE": "old one", "PULUMI_BACKEND_URL": files}
+    machine.fill(files)
+    typed = "typed-passphrase"
+    command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", "state", "passphrase"]
+    terminal = Terminal(command, folder=machine.folder, env={**VARIABLES, **machine.environment})
+    terminal.until("New passphrase: ")
+    terminal.type(typed)
+    shown = terminal.until("Repeat for confirmation: ")
+    terminal.type(typed)
+    shown += terminal.rest()
+
+    assert terminal.status() == 0
+    assert "has a new passphrase" in shown
+    assert typed not in shown
+    assert machine.plain(files, typed) == resources()
+
+
+# locks ----------------------------------------------------------------------------------------------------------------
+
+
+def leave_lock(given: str | StateServer) -> None:
+    """Leave the lock of a process of another machine."""
+    key, content = lock_of_another(f"{NAME}/{NAMESPACE}")
+    if isinstance(given, StateServer):
+        given.put(key, content)
+    else:
+        path = Path(given.removeprefix("file://")) / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["files", "minio", "postgres"])
+def test_a_lock_that_was_left(machine: Machine, kind: str, request: pytest.FixtureRequest) -> None:
+    """A lock of another machine is shown with its holder and removed after a question; a second time there is none."""
+    given = request.getfixturevalue(kind)
+    url = given if isinstance(given, str) else given.url
+    machine.variables = {**({} if isinstance(given, str) else given.variables), "PULUMI_BACKEND_URL": url}
+    machine.fill(url)
+    leave_lock(given)
+    refused = machine.state("unlock")
+    changed = machine.state("passphrase")
+    removed = machine.state("unlock", "--yes").assert_success()
+    again = machine.state("unlock", "--yes").assert_success()
+
+    assert refused.status == 2
+    assert changed.status == 1
+    assert "error: the stack is locked by ann@desk, process 4711, since 2026-11-21T10:00:00Z\n" in changed.stderr
+    assert "hint: wait until that has ended; if it is gone for good: platform state unlock\n" in changed.stderr
+    assert "locked by ann@desk, process 4711" in removed.stderr
+    assert f"removed the lock of {NAME} in namespace {NAMESPACE}\n" in removed.stderr
+    assert again.stderr == f"{NAME} in namespace {NAMESPACE} is not locked\n"
+    machine.store(url).remove()
+
+
+def test_the_lock_of_an_empty_state(machine: Machine, files: str) -> None:
+    """The lock that a first deploy left before it wrote anything is removed too, although it can't be shown."""
+    machine.variables = {"PULUMI_BACKEND_URL": files}
+    store = machine.store(files)
+    store.create(find_passphrase(store.environment, store.data_folder, store.folder))
+    leave_lock(files)
+    removed = machine.state("unlock", "--yes").assert_success()
+
+    assert "the state is empty, and Pulumi can't show whether it is locked\n" in removed.stderr
+    assert not list(Path(files.removeprefix("file://")).rglob("locks/**/*.json"))
+
+
+# messages -------------------------------------------------------------------------------------------------------------
+
+NOWHERE = "127.0.0.1:9"
+_LOGIN = "correct the user and the password in PULUMI_BACKEND_URL, or set PGPASSWORD"
+_KEYS = "correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in again with the tool of the cloud"
+AGAIN = "then run this again: what was done is recorded, or found by its labels"
+KINDS = "file://, s3://, gs://, azblob://, postgres://, http://, https://"
+WRONG_SIGNATURE = "The request signature we calculated does not match the signature you provided"
+_NO_SERVER = (
+    f"the state backend can't be reached: dial tcp {NOWHERE}: connect: connection refused",
+    f"check that it runs, and PULUMI_BACKEND_URL; {AGAIN}",
+)
+UNUSABLE: Mapping[str, tuple[str, str, str]] = {
+    "no-database": (
+        "{postgres}/nothing?sslmode=disable",
+        'the state backend can\'t be used: database "nothing" does not exist',
+        "create it: createdb; or correct PULUMI_BACKEND_URL",
+    ),
+    "wrong-password": (
+        "{wrong}", f'the state backend refused the login: password authentication failed for user "{USER}"', _LOGIN,
+    ),
+    "no-tls": (
+        "{postgres}/state",
+        "the state backend can't be used: SSL is not enabled on the server",
+        "enable it there, or, on a network that you trust, add ?sslmode=disable to PULUMI_BACKEND_URL",
+    ),
+    "no-server": (f"postgres://{USER}:{PASSWORD}@{NOWHERE}/state", *_NO_SERVER),
+    "wrong-key": (
+        "{minio}",
+        "the state backend refused the login: The Access Key Id you provided does not exist in our records",
+        _KEYS,
+    ),
+    "wrong-secret": (
+        "{minio}",
+        f"the state backend refused the login: {WRONG_SIGNATURE}",
+        _KEYS,
+    ),
+    "no-bucket": ("{bucket}", "the bucket of the state does not exist", "create it, or correct PULUMI_BACKEND_URL"),
+    "no-endpoint": (f"s3://state?region=us-east-1&endpoint=http://{NOWHERE}&use_path_style=true", *_NO_SERVER),
+    "unknown-kind": (
+        f"postgresql://{USER}:{PASSWORD}@{NOWHERE}/state",
+        f"the backend 'postgresql://{USER}:****@{NOWHERE}/state' is of an unknown kind; kinds are: {KINDS}",
+        "did you mean 'postgres'? set PULUMI_BACKEND_URL, or log in with 'pulumi login URL'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_backend_that_can_not_be_used(machine: Machine, minio: Minio, postgres: Postgres, case: str) -> None:
+    """What is wrong with a backend is one message with a hint, and no message has the password of its URL."""
+    url, message, hint = UNUSABLE[case]
+    wrong = {"wrong-key": {"AWS_ACCESS_KEY_ID": "nobody"}, "wrong-secret": {"AWS_SECRET_ACCESS_KEY": "not-the-key"}}
+    places = {"minio": minio.url, "bucket": minio.url_of("missing"), "wrong": postgres.url_of("state", "not-the-key")}
+    url = url.format(postgres=postgres.url.partition("/state?")[0], **places)
+    machine.variables = {**minio.variables, "PULUMI_BACKEND_URL": url, **wrong.get(case, {})}
+    shown = machine.state("show", "--debug")
+
+    assert shown.status == 4
+    assert f"error: {message}\n  hint: {hint}\n" in shown.stderr
+    assert PASSWORD not in shown.stderr
+    assert "not-the-key" not in shown.stderr
+
+
+def test_wrong_passphrase(machine: Machine, files: str) -> None:
+    """A state with another passphrase is not moved, and the message says how that is given."""
+    right = {"PULUMI_CONFIG_PASSPHRASE": "the right one"}
+    machine.fill(files, **right)
+    moved = machine.state("move", files, "file:///tmp", "--yes")
+
+    assert moved.status == 4
+    assert moved.stderr.startswith(
+        f"error: the state of environment '{NAME}' in namespace '{NAMESPACE}' in {files} has another passphrase\n"
+        "  hint: set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the one it was made with"
+    )
+
+
+def test_a_server_that_is_halted(machine: Machine) -> None:
+    """A backend that accepts connections and answers nothing ends a command after half a minute."""
+    with Minio() as server:
+        machine.variables = {**server.variables, "PULUMI_BACKEND_URL": server.url}
+        machine.fill(server.url)
+        server.halt()
+        began = time.monotonic()
+        shown = machine.state("show")
+        seconds = time.monotonic() - began
+        server.go_on()
+
+    assert shown.status == 4
+    assert f"error: the state backend {server.url} has not answered for 30 s\n" in shown.stderr
+    assert 30 < seconds < 60

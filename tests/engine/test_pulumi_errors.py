@@ -1,0 +1,86 @@
+"""Errors of state backends, as Pulumi words them, and the messages for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.engine.pulumi_errors import explain
+
+READ = 'error: read ".pulumi/meta.yaml": blob (key ".pulumi/meta.yaml") (code=Unknown): operation error S3: GetObject, '
+OPEN = 'error: unable to open state database "postgres://me:****@db/state": '
+AGAIN = "then run this again: what was done is recorded, or found by its labels"
+REACH = f"check that it runs, and PULUMI_BACKEND_URL; {AGAIN}"
+KEYS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the tool of the cloud"
+
+
+@pytest.mark.parametrize(
+    ("output", "message", "hint"),
+    [
+        pytest.param(
+            "SDK 2026/11/25 WARN falling back to IMDSv1\n"
+            f"{READ}get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found\n",
+            "no login for the state backend was found",
+            KEYS,
+            id="no-credentials",
+        ),
+        pytest.param(
+            f"{READ}https response error StatusCode: 403, RequestID: 1, api error AccessDenied: Access Denied.",
+            "the state backend refused the request: Access Denied",
+            "let this user list, read, write and delete the objects of the bucket",
+            id="access-denied",
+        ),
+        pytest.param(
+            f"{READ}resolve auth scheme: endpoint rule error, Invalid region: region was not a valid DNS name.",
+            "the region of the state's bucket is not known",
+            "add ?region=REGION to PULUMI_BACKEND_URL, or set AWS_REGION",
+            id="no-region",
+        ),
+        pytest.param(
+            f'{READ}https response error StatusCode: 0, request send failed, Get "http://h:1/x": dial tcp: lookup h on'
+            " 10.0.0.1:53: no such host",
+            "the state backend can't be reached: dial tcp: lookup h on 10.0.0.1:53: no such host",
+            REACH,
+            id="no-host",
+        ),
+        pytest.param(
+            f"{OPEN}failed to ping PostgreSQL: dial tcp 127.0.0.1:1: connect: connection refused",
+            "the state backend can't be reached: dial tcp 127.0.0.1:1: connect: connection refused",
+            REACH,
+            id="no-server",
+        ),
+        pytest.param(
+            f"{OPEN}failed to create table pulumi_state: pq: permission denied for schema public (42501)",
+            "the state backend can't be used: permission denied for schema public",
+            "let this user create a table in that database, and read and write it",
+            id="no-table",
+        ),
+        pytest.param(
+            f"{OPEN}failed to ping PostgreSQL: pq: the database system is starting up (57P03)",
+            "the state backend stopped answering: unable to open state database"
+            ' "postgres://me:****@db/state": failed to ping PostgreSQL: pq: the database system is starting up (57P03)',
+            f"check that it runs, {AGAIN}",
+            id="starting",
+        ),
+        pytest.param(
+            'error: unable to open state directory "file:///mnt/x?a=b": stat /mnt/x: no such file or directory',
+            "the folder of the state does not exist: /mnt/x",
+            "create it, or correct PULUMI_BACKEND_URL",
+            id="no-folder",
+        ),
+    ],
+)
+def test_backends(output: str, message: str, hint: str) -> None:
+    """What a backend refuses is one message with a hint, and status 4."""
+    error = explain(output)
+
+    assert (type(error), str(error), error.hint) == (MissingPiece, message, hint)
+
+
+def test_a_full_disk_of_the_backend() -> None:
+    """A server without space is reported as a full disk."""
+    error = explain(
+        f"{READ}https response error StatusCode: 507, api error XMinioStorageFull: Storage backend is full."
+    )
+
+    assert (type(error), str(error)) == (ComposeplatError, "the state can't be written: the disk is full")
