@@ -16,6 +16,7 @@ from composeplat.cluster.api import kind_path
 from tests.conftest import split_log_path
 from tests.deploy.conftest import Environment, Ran, until
 from tests.deploy.release import run
+from tests.stability.kept_state import comparable, read_state, write_state
 from tests.stability.release_before import BEFORE, has_history, install_release
 
 PROJECT = Path(__file__).parents[1] / "stability" / "environment"
@@ -84,11 +85,16 @@ def rows(environment: Environment) -> str:
     return environment.exec("db-0", "cat", "/data/rows")
 
 
-def test_deploy_replaces_nothing(platform_before: Path, project: Environment) -> None:
+def test_deploy_replaces_nothing(platform_before: Path, project: Environment, request: pytest.FixtureRequest) -> None:
     """Objects, claims and pods keep their ids; preview, status and a second deploy find nothing to do."""
     assert __version__ != BEFORE.version
     run_before(platform_before, project, "deploy")
     before, kept = uids(project), rows(project)
+    registry = f"localhost:{project.cluster.layout.host_ports.registry}"
+    names = {f"pulumi:{project.namespace}::": "pulumi:team::", project.namespace: "team", registry: "localhost:5000"}
+    if request.config.getoption("--bless"):
+        write_state(project.state()["resources"], names)
+    assert comparable(project.state()["resources"], names) == read_state()
 
     preview = project.platform("preview", "--json").expect().json
     deployed = project.platform("deploy", "--json").expect().json

@@ -86,17 +86,17 @@ def resources(folder: Path) -> Iterator[str]:
     for gateway in GATEWAYS:
         plan = plan_of_each_kind(folder, gateway=gateway)
         registered = run(partial(declare, plan, cluster="here", gate=None, builder=""), preview=True)
-        yield from _urns(registered.requests)
+        yield from urns(registered.requests)
 
 
-def _urns(requests: list[Any]) -> Iterator[str]:
+def urns(requests: list[Any], environment: str = "shop") -> Iterator[str]:
     """The URNs as the engine makes them; the mocks of Pulumi's SDK have the type of the parent alone."""
     chains = {"": "", "pulumi:pulumi:Stack::shop-team": ""}
     for request in requests:
         parent = "::".join(request.parent.rpartition("$")[2].split("::")[-2:])
         chain = f"{chains[parent]}{request.type}"
         chains[f"{request.type}::{request.name}"] = f"{chain}$"
-        yield f"urn:pulumi:team::shop::{chain}::{request.name}"
+        yield f"urn:pulumi:team::{environment}::{chain}::{request.name}"
 
 
 def objects(folder: Path) -> Iterator[str]:
