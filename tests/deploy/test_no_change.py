@@ -337,7 +337,23 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/{}/deployments/api"
 SERVICE = "/api/v1/namespaces/{}/services/web"
 SECRET_OBJECT = "/api/v1/namespaces/{}/secrets/web-env"  # noqa: S105
 COMPOSE = FILES["compose.yaml"]
+
+
 #: All that must make a preview ask Pulumi: how it comes, and a part of the reason in the log.
+@contextlib.contextmanager
+def a_policy_pack(shop: Environment) -> Iterator[Broken]:
+    shop.write("name: team\nruntime: none\n", "policies/PulumiPolicy.yaml")
+    yield ("--policy-pack", "policies"), {}
+
+
+@contextlib.contextmanager
+def a_policy_pack_by_variable(shop: Environment) -> Iterator[Broken]:
+    with a_policy_pack(shop):
+        yield (), {"PULUMI_OPTION_POLICY_PACK": "policies"}
+
+
+#: Nothing answers there.
+TRACES = "grpc://127.0.0.1:1"
 BREAKERS: dict[str, tuple[Breaker, str]] = {
     "an object is deleted": (deleted, "changed in the cluster: Service/web"),
     "the spec of a workload is edited": (
@@ -369,6 +385,10 @@ BREAKERS: dict[str, tuple[Breaker, str]] = {
     "a variable of the namespace is set": (stored_variable, "service-api"),
     "a setting is given": (given("--domain", "example.org"), "changed since the last run: plan"),
     "a variable of Pulumi is set": (given(PULUMI_DISABLE_PROVIDER_PREVIEW="true"), "variables"),
+    "a policy pack is checked": (a_policy_pack, "Pulumi has to run for PULUMI_OPTION_POLICY_PACK"),
+    "a policy pack is checked by a variable": (a_policy_pack_by_variable, "run for PULUMI_OPTION_POLICY_PACK"),
+    "traces are sent": (given("--otel-traces", TRACES), "run for PULUMI_OPTION_OTEL_TRACES"),
+    "traces are sent by a variable": (given(PULUMI_OPTION_OTEL_TRACES=TRACES), "run for PULUMI_OPTION_OTEL_TRACES"),
     "a service is named": (given("api"), "the option services is given"),
     "jobs shall run again": (given("--rerun-jobs"), "the option rerun_jobs is given"),
     "a volume shall be replaced": (given("--replace-volume", "data"), "the option replaced_volumes is given"),
