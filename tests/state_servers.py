@@ -198,11 +198,15 @@ class Postgres(StateServer):
 
     def put(self, key: str, content: bytes) -> None:
         data = json.dumps({"data": base64.b64encode(content).decode()})
+        statement = "insert into pulumi_state (key, data) values (:'key', :'data');"
+        self.execute(statement, key=f"{self.database}/{key}", data=data)
+
+    def execute(self, statement: str, **values: str) -> None:
+        """Run a statement as the user of the database; values are its variables."""
+        options = [part for name, value in values.items() for part in ("-v", f"{name}={value}")]
         subprocess.run(
-            [self._programs / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-v", f"key={self.database}/{key}", "-v",
-             f"data={data}", self.url],
-            input=b"insert into pulumi_state (key, data) values (:'key', :'data');",
-            check=True, stdout=subprocess.DEVNULL, env={"PATH": os.defpath},
+            [self._programs / "psql", "-q", "-v", "ON_ERROR_STOP=1", *options, self.url],
+            input=statement.encode(), check=True, stdout=subprocess.DEVNULL, env={"PATH": os.defpath},
         )  # fmt: skip
 
     def _make(self, data: Path) -> None:

@@ -1,7 +1,7 @@
-"""The mark that a state was moved from one backend to another, for the machine that moved it.
+"""The marks of a state that is moved from one backend to another, for the machine that moves it.
 
-Owns the file in the stack's folder of the old backend. Without it, the next deploy with the old backend would begin a
-new state beside the moved one.
+Owns a file in the stack's folder of each backend. Without that of the old one, the next deploy with it would begin a
+new state beside the moved one. That of the new one marks a state that a move has begun to write, and may write again.
 """
 
 from __future__ import annotations
@@ -34,3 +34,26 @@ def read_moved(folder: Path) -> str:
 def forget_moved(folder: Path) -> None:
     with writing(folder):
         moved_mark(folder).unlink(missing_ok=True)
+
+
+def mark_begun(folder: Path, source: str) -> None:
+    """Note that a move from this URL writes the state; an operation there removes the note."""
+    with writing(folder):
+        write_private(_begun_mark(folder), json.dumps({"from": source}))
+
+
+def is_begun(folder: Path, source: str) -> bool:
+    """Return whether the state was written by a move from this URL, and used by no operation since."""
+    try:
+        return bool(json.loads(_begun_mark(folder).read_text(encoding="utf-8"))["from"] == source)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def forget_begun(folder: Path) -> None:
+    with writing(folder):
+        _begun_mark(folder).unlink(missing_ok=True)
+
+
+def _begun_mark(folder: Path) -> Path:
+    return folder / "moving.json"

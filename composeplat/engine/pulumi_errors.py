@@ -102,6 +102,11 @@ _BACKEND_FAILURES = (
         "create it, or correct PULUMI_BACKEND_URL",
     ),
     _Row(
+        r"pq: (cannot execute [A-Z ]+ in a read-only transaction)",
+        "the state can't be written: {0}",
+        "let this user write in the database; a standby of PostgreSQL is read-only",
+    ),
+    _Row(
         r"NoSuchBucket",
         "the bucket of the state does not exist",
         "create it, or correct PULUMI_BACKEND_URL",

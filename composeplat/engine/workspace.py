@@ -22,7 +22,7 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
 from composeplat.engine.backend_health import health_of
 from composeplat.engine.backend_url import secrets_of
-from composeplat.engine.moved_mark import moved_mark, read_moved
+from composeplat.engine.moved_mark import forget_begun, moved_mark, read_moved
 from composeplat.engine.new_state import read_salt, write_new_state
 from composeplat.engine.own_processes import OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange, salt_of
@@ -117,6 +117,7 @@ class Workspace:
                     self._end_passphrase_change()
                 if what != "preview":
                     self.record_file.unlink(missing_ok=True)
+                    forget_begun(self.folder)
                     self._check_free_space()
             self._read.clear()
             yield

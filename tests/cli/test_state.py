@@ -15,10 +15,14 @@ from typing import Any
 import pytest
 
 from composeplat.engine.backend import backend_at, find_data_folder
+from composeplat.engine.operations.state import Move
 from composeplat.engine.passphrase import Passphrase, find_passphrase
+from composeplat.engine.pulumi_errors import Busy
+from composeplat.engine.stack_lock import hold_stack_lock
 from composeplat.engine.state_store import StateStore
 from composeplat.system.folders import cache_folder
 from tests.conftest import VARIABLES, Outcome, Project, run
+from tests.deploy.test_planted_secrets import command_lines
 from tests.schemas import checked
 from tests.state_servers import PASSWORD, USER, Minio, Postgres, StateServer, lock_of_another
 from tests.terminal import Terminal
@@ -208,6 +212,80 @@ def test_killed_while_it_moves(machine: Machine, files: str, minio: Minio, step:
     assert machine.plain(files) is None
 
 
+def test_move_of_a_state_that_is_used(machine: Machine, files: str, tmp_path: Path) -> None:
+    """While a run holds a lock, here or on another machine, nothing is moved."""
+    (tmp_path / "new").mkdir()
+    target = f"file://{tmp_path / 'new'}"
+    machine.fill(files)
+    with hold_stack_lock(machine.store(files).folder, NAME, NAMESPACE, "deploy"):
+        here = machine.state("move", files, target, "--yes")
+    leave_lock(files)
+    elsewhere = machine.state("move", files, target, "--yes")
+
+    assert f"error: environment '{NAME}' in namespace '{NAMESPACE}' is busy: process {os.getpid()}" in here.stderr
+    assert "error: the stack is locked by ann@desk, process 4711" in elsewhere.stderr
+    assert (here.status, elsewhere.status) == (1, 1)
+    assert (machine.plain(files), machine.plain(target)) == (resources(), None)
+
+
+def test_a_state_that_changes_while_it_moves(machine: Machine, files: str, tmp_path: Path) -> None:
+    """A state that another machine has changed meanwhile stays, and the next move takes the change along."""
+    (tmp_path / "new").mkdir()
+    target = f"file://{tmp_path / 'new'}"
+    machine.fill(files)
+    source = machine.store(files)
+    passphrase = find_passphrase(source.environment, source.data_folder, source.folder)
+    move = Move(source=source, target=machine.store(target), passphrases=[passphrase], passphrase=passphrase)
+    with move.locked():
+        move.read()
+        source.write({"resources": resources("changed")}, passphrase, source.new_salt(passphrase))
+        with pytest.raises(Busy, match="has changed meanwhile, so it stays"):
+            move.run()
+
+    assert machine.plain(files) == resources("changed")
+    machine.state("move", files, target, "--yes").assert_success()
+    assert (machine.plain(files), machine.plain(target)) == (None, resources("changed"))
+
+
+def test_another_passphrase_of_the_source(machine: Machine, files: str, tmp_path: Path) -> None:
+    """The passphrase of the source comes from a file, where it is not set here; nothing of it is left in plain."""
+    (tmp_path / "new").mkdir()
+    target = f"file://{tmp_path / 'new'}"
+    theirs = {"PULUMI_CONFIG_PASSPHRASE": "their-passphrase"}
+    machine.fill(files, **theirs)
+    (tmp_path / "theirs").write_text("their-passphrase")
+    process = machine.start("move", files, target, "--yes", "--from-passphrase-file", str(tmp_path / "theirs"))
+    seen = set()
+    while process.poll() is None:
+        lines = command_lines()
+        seen |= {text for text in (HIDDEN, "their-passphrase") if text in lines}
+        time.sleep(0.02)
+    _, stderr = process.communicate()
+    (tmp_path / "theirs").unlink()
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+    assert process.returncode == 0, stderr
+    assert machine.plain(target) == resources()
+    assert seen == set()
+    assert [text for text in (HIDDEN, "their-passphrase") if text.encode() in kept or text in stderr] == []
+
+
+def test_a_state_that_a_service_encrypts(machine: Machine, files: str) -> None:
+    """A state without a passphrase is neither moved nor encrypted: Pulumi has commands for it."""
+    machine.fill(files)
+    (path,) = Path(files.removeprefix("file://")).glob(f".pulumi/stacks/{NAME}/{NAMESPACE}.json")
+    state = json.loads(path.read_text())
+    state["checkpoint"]["latest"]["secrets_providers"]["type"] = "cloud"
+    path.write_text(json.dumps(state))
+    moved = machine.state("move", files, "file:///tmp", "--yes")
+    changed = machine.state("passphrase", PULUMI_BACKEND_URL=files)
+
+    assert f"error: the state in {files} is encrypted by 'cloud', not with a passphrase\n" in moved.stderr
+    assert "hint: move it with Pulumi: pulumi stack migrate\n" in moved.stderr
+    assert f"error: the state in {files} is not encrypted with a passphrase\n" in changed.stderr
+    assert (moved.status, changed.status) == (1, 1)
+
+
 def test_move_over_another_state(machine: Machine, files: str, tmp_path: Path) -> None:
     """A target that has another state of the environment is refused, and both stay as they are."""
     (tmp_path / "other").mkdir()
@@ -263,9 +341,13 @@ def test_a_new_generated_passphrase(machine: Machine, files: str) -> None:
     """Our own passphrase is replaced by another generated one, for this environment alone, and the state opens."""
     machine.fill(files)
     before = (machine.data / "passphrase").read_text()
+    copies = machine.store(files).folder / "states"
+    copies.mkdir()
+    (copies / "1.json").write_text("{}")
     machine.state("passphrase", PULUMI_BACKEND_URL=files).assert_success()
     (own,) = machine.data.glob("stacks/*/*/*/passphrase")
 
+    assert list(copies.iterdir()) == []
     assert own.stat().st_mode & 0o777 == 0o600
     assert own.read_text() != before == (machine.data / "passphrase").read_text()
     assert machine.plain(files) == resources()
@@ -468,6 +550,23 @@ def test_wrong_passphrase(machine: Machine, files: str) -> None:
         f"error: the state of environment '{NAME}' in namespace '{NAMESPACE}' in {files} has another passphrase\n"
         "  hint: set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the one it was made with"
     )
+
+
+def test_a_database_that_is_read_only(machine: Machine, postgres: Postgres) -> None:
+    """What the backend refuses to write is an error, and the state stays as it was."""
+    machine.variables = {"PULUMI_BACKEND_URL": postgres.url}
+    machine.fill(postgres.url)
+    postgres.execute(f"alter database {postgres.database} set default_transaction_read_only = on")
+    changed = machine.state("passphrase")
+    postgres.execute(
+        "set default_transaction_read_only = off;"
+        f" alter database {postgres.database} set default_transaction_read_only = off"
+    )
+
+    assert changed.status == 4
+    assert "error: the state can't be written: cannot execute " in changed.stderr
+    assert machine.plain(postgres.url) == resources()
+    machine.store(postgres.url).remove()
 
 
 def test_a_server_that_is_halted(machine: Machine) -> None:

@@ -26,7 +26,7 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
-from composeplat.engine.moved_mark import mark_moved
+from composeplat.engine.moved_mark import is_begun, mark_begun, mark_moved
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange
 from composeplat.engine.pulumi_errors import Busy, broke_off, explain, is_refused
@@ -889,6 +889,17 @@ def test_a_moved_state(workspace: Workspace) -> None:
     write_state(workspace)
     with workspace.lock("deploy"):
         pass
+
+
+@pytest.mark.parametrize(("what", "is_kept"), [("preview", True), ("deploy", False)])
+def test_a_state_that_a_move_wrote(workspace: Workspace, what: str, *, is_kept: bool) -> None:
+    """Once an operation has changed the state there, an interrupted move writes it no more."""
+    answering(workspace)
+    mark_begun(workspace.folder, "s3://old")
+
+    with workspace.lock(what):
+        assert is_begun(workspace.folder, "s3://old") == is_kept
+    assert not is_begun(workspace.folder, "s3://other")
 
 
 @pytest.mark.parametrize(("salt", "kept"), [("v1:abc=", "new"), ("v1:other=", "old")])

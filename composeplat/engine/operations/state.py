@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from composeplat import progress
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.moved_mark import forget_moved, mark_moved
+from composeplat.engine.moved_mark import forget_begun, forget_moved, is_begun, mark_begun, mark_moved
 from composeplat.engine.passphrase import Passphrase, salt_of
 from composeplat.engine.pulumi_errors import Busy
 from composeplat.engine.state_store import Deployment, StateStore, WrongPassphrase
@@ -87,7 +87,7 @@ class Move:
 
     def _check_target(self, there: Deployment | None) -> None:
         self._is_there = there is not None
-        if not (there or {}).get("resources"):
+        if not (there or {}).get("resources") or is_begun(self.target.folder, self.source.backend.url):
             return
         with contextlib.suppress(WrongPassphrase):
             if is_same(self.target.read(self.passphrase) or {}, self._plain):
@@ -99,6 +99,7 @@ class Move:
 
     def run(self) -> None:
         """Write the target, compare it with the source, and only then remove the source."""
+        mark_begun(self.target.folder, self.source.backend.url)
         if not self._is_there:
             with progress.step("creating the stack in the target"):
                 self.target.create(self.passphrase)
@@ -119,6 +120,7 @@ class Move:
                 self.source.remove()
             mark_moved(self.source.folder, self.target.backend.shown)
             self.source.forget_copies()
+        forget_begun(self.target.folder)
 
 
 # the passphrase -------------------------------------------------------------------------------------------------------
