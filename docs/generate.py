@@ -3,7 +3,7 @@
 Owns what stands between the markers there, and one small definition for each diagnostic code.
 The messages shown are not written by hand: each definition is read, and what is said of it is put into the page.
 The reference is made of the commands themselves, and so is ``composeplat/cli/grammar.json``, which says to shell
-completion what may stand where on a command line.
+completion what may stand where on a command line, and ``composeplat/components/schema.json``, which SDKs are made of.
 
 ``python docs/generate.py`` writes them; with ``--check`` it only says which are out of date, with status 1.
 """
@@ -26,6 +26,7 @@ from composeplat.cli.commands import app, load_guides
 from composeplat.cli.compose_commands import INSTEAD
 from composeplat.cli.help_text import SECTIONS
 from composeplat.codes import BY_KEY, CODES, Effect
+from composeplat.components.provider_schema import make_schema
 from composeplat.compose.keys import ROWS, Handling, Row
 from composeplat.compose.load import load
 from composeplat.compose.options import Request
@@ -36,6 +37,7 @@ from composeplat.plan.security import check_image_users
 
 DOCS = Path(__file__).resolve().parent
 GRAMMAR = DOCS.parent / "composeplat" / "cli" / "grammar.json"
+SCHEMA = DOCS.parent / "composeplat" / "components" / "schema.json"
 _GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
 
 
@@ -500,7 +502,7 @@ def generated(text: str) -> str:
 def out_of_date() -> dict[Path, str]:
     """The pages that are not as they would be generated, with what they should be."""
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
-    made = {path: generated(text) for path, text in pages.items()} | {GRAMMAR: grammar()}
+    made = {path: generated(text) for path, text in pages.items()} | {GRAMMAR: grammar(), SCHEMA: make_schema()}
     return {path: text for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text}
 
 

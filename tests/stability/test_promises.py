@@ -6,6 +6,7 @@
 - ``cluster.txt``: labels, annotations and objects that the platform reads back from a cluster.
 - ``command-line.txt``: commands, options, settings with their variables and configuration keys, exit statuses.
 - ``python.txt``: names, arguments and attributes for programs.
+- ``provider.txt``: types, inputs and outputs for programs in other languages.
 
 Diagnostic codes and the fields of JSON have a list of their own: see ``tests/test_schemas.py``.
 
@@ -178,12 +179,23 @@ def _attributes(cls: type) -> Iterator[tuple[str, str]]:
                 yield name, inspect.get_annotations(read)["return"]
 
 
+def provider(_: Path) -> Iterator[str]:
+    schema = json.loads((ROOT / "composeplat" / "components" / "schema.json").read_text(encoding="utf-8"))
+    for section, parts in (("resources", ("inputProperties", "properties")), ("types", ("properties",))):
+        for token, found in schema[section].items():
+            for part in parts:
+                for name, kind in found[part].items():
+                    shape = {key: value for key, value in kind.items() if key != "description"}
+                    yield f"{token} {part} {name}: {json.dumps(shape, sort_keys=True)}"
+
+
 LISTS: dict[str, Callable[[Path], Iterator[str]]] = {
     "resources": resources,
     "objects": objects,
     "cluster": cluster,
     "command-line": command_line,
     "python": python,
+    "provider": provider,
 }
 
 

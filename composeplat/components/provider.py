@@ -1,0 +1,75 @@
+"""``pulumi-resource-composeplat``: the components for Pulumi programs in every language.
+
+Owns the program that Pulumi's engine finds on PATH and starts in the working folder of a program, and how a Python
+component becomes the answer to a request of the engine.
+Must not know what a component does: it has the class, the type and the children of a Python program, so a program can
+change its language and keep its state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+import pulumi
+from pulumi.provider import ConstructResult, Provider
+from pulumi.provider import main as serve
+
+from composeplat import __version__
+from composeplat.components.provider_inputs import read_arguments
+
+
+class ComponentProvider(Provider):
+    def __init__(self) -> None:
+        schema = files("composeplat.components").joinpath("schema.json").read_text(encoding="utf-8")
+        super().__init__(__version__, schema)
+
+    @cached_property
+    def _schema(self) -> Mapping[str, Any]:
+        read: Mapping[str, Any] = json.loads(self.schema or "{}")
+        return read
+
+    def construct(
+        self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None
+    ) -> ConstructResult:
+        if resource_type not in self._schema["resources"]:
+            raise failure(f"{resource_type} is no component of this provider")
+        outputs: dict[str, Any] = {}
+        # The server reads the outputs when it has the URN.
+        urn: asyncio.Future[Any] = asyncio.ensure_future(self._construct(name, resource_type, inputs, options, outputs))
+        return ConstructResult(pulumi.Output.from_input(urn), outputs)
+
+    async def _construct(
+        self,
+        name: str,
+        token: str,
+        inputs: Mapping[str, Any],
+        options: pulumi.ResourceOptions | None,
+        outputs: dict[str, Any],
+    ) -> pulumi.Output[str]:
+        arguments, errors = await read_arguments(inputs, self._schema, token)
+        if errors:
+            raise failure("\n".join(errors))
+        make = import_module("composeplat.components.provider_components").CONSTRUCTORS[token]
+        try:
+            component, found = make(name, arguments, options)
+        except pulumi.RunError as error:
+            raise failure(str(error)) from error
+        outputs.update(found)
+        urn: pulumi.Output[str] = component.urn
+        return urn
+
+
+def failure(text: str) -> pulumi.InputPropertiesError:
+    """Return the error of a resource, which ends the program: the text alone, without the place in this code."""
+    return pulumi.InputPropertiesError(f"\n{text}" if "\n" in text else text, [])
+
+
+def main() -> None:
+    serve(ComponentProvider(), sys.argv[1:])

@@ -1,0 +1,93 @@
+"""The inputs and outputs of the components for programs in every language.
+
+Owns their names, types and descriptions; ``schema.json`` beside this module is made of them, by ``make docs``.
+An input that may be an output of another resource has the type ``Input``; any other decides the plan, so it is plain.
+A setting without a description here has that of the command line's option.
+
+Without ``from __future__ import annotations``: Pulumi's analyzer reads types, not texts.
+"""
+
+from typing import TypedDict
+
+from pulumi import Input, Output
+
+
+class RegistryLogin(TypedDict):
+    """A login for a registry of images."""
+
+    address: str
+    """The registry's host, with its port if it has one."""
+    username: Input[str]
+    """The user, or what the registry takes for one."""
+    password: Input[str]
+    """The password or token."""
+
+
+class ComposeStackArgs(TypedDict, total=False):
+    file: str
+    """The Compose file, relative to the working folder of the program; by default a file is looked for."""
+    files: list[str]
+    """Several Compose files, instead of `file`: later ones are merged into earlier ones."""
+    environment_name: str
+    """The name of the environment; by default the name of the resource."""
+    namespace: Input[str]
+    """The namespace of the objects, which must exist; by default that of the kubeconfig's current context."""
+    full: bool
+    profiles: list[str]
+    endpoint_domain: Input[str]
+    registry: Input[str]
+    ingress_class: str
+    gateway: str
+    tls_secret: str
+    tls_issuer: str
+    pod_security: str
+    fill_image: str
+    pull_secret: bool
+    allow_outside: bool
+    env_files: list[str]
+    """Env files, instead of `.env`; relative to the working folder of the program."""
+    variables: dict[str, Input[str]]
+    """The variables of the Compose file, instead of those of the shell that runs Pulumi."""
+    images: dict[str, Input[str]]
+    """Other images for services, by the services' names, instead of those of the file and of builds."""
+    builder: str
+    timeout: float
+    registries: list[Input[RegistryLogin]]
+    """Logins for registries, instead of those of the Docker configuration."""
+    waits: bool
+    """Whether services wait for the conditions of `depends_on` in the cluster of the kubeconfig; if not, Pulumi waits.
+    By default true, but false with a Kubernetes provider or with an output as `namespace`."""
+
+
+class ServiceResult(TypedDict):
+    """A service of a Compose file."""
+
+    name: str
+    """The name in the cluster, which is its DNS name for pods of the same namespace."""
+    address: str
+    """The DNS name for pods of every namespace."""
+    ports: list[int]
+    """The ports of the address."""
+    urls: list[str]
+    """The HTTPS addresses that lead to the service."""
+
+
+class ComposeStackResult(TypedDict):
+    """The services, volumes and endpoints of a Compose file."""
+
+    # Most SDKs have one secret or unknown value make the whole output so: what may be either is an output of its own.
+
+    namespace: Output[str]
+    """The namespace of the objects."""
+    urls: Output[list[str]]
+    """The HTTPS addresses of the endpoints."""
+    services: Output[dict[str, ServiceResult]]
+    """The services, by their names in the Compose file."""
+    claims: Output[dict[str, str]]
+    """The names of the PersistentVolumeClaims, by the names of the volumes in the Compose file."""
+    images: Output[dict[str, str]]
+    """The references of the images, by the names of the services; of a built image, by digest."""
+    digests: Output[dict[str, str]]
+    """The digests of the images, by the names of the services; empty for one that the file does not name by digest."""
+    env: Output[dict[str, dict[str, str]]]
+    """The environment variables of the file, by the names of the services, as a secret."""

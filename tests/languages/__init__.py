@@ -1,0 +1,1 @@
+"""The components in programs of other languages than Python."""
