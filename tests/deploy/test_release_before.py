@@ -5,6 +5,7 @@ The release is built from the history of this repository and installed in an env
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from composeplat import __version__
 from composeplat.cluster.api import kind_path
 from tests.conftest import split_log_path
-from tests.deploy.conftest import Environment, Ran, until
+from tests.deploy.conftest import PLATFORM, Environment, Ran, until
 from tests.deploy.release import run
 from tests.stability.kept_state import comparable, read_state, write_state
 from tests.stability.release_before import BEFORE, has_history, install_release
@@ -59,8 +60,7 @@ def project(environment: Environment) -> Environment:
     return environment
 
 
-def run_before(platform: Path, environment: Environment, command: str) -> None:
-    _, *args = environment.command_line(command)
+def run_before(platform: Path, environment: Environment, *args: str) -> None:
     variables = {name: value for name, value in environment.variables.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [platform, *args], cwd=environment.folder, env=variables, capture_output=True, text=True,
@@ -88,7 +88,7 @@ def rows(environment: Environment) -> str:
 def test_deploy_replaces_nothing(platform_before: Path, project: Environment, request: pytest.FixtureRequest) -> None:
     """Objects, claims and pods keep their ids; preview, status and a second deploy find nothing to do."""
     assert __version__ != BEFORE.version
-    run_before(platform_before, project, "deploy")
+    run_before(platform_before, project, *project.command_line("deploy")[1:])
     before, kept = uids(project), rows(project)
     registry = f"localhost:{project.cluster.layout.host_ports.registry}"
     names = {f"pulumi:{project.namespace}::": "pulumi:team::", project.namespace: "team", registry: "localhost:5000"}
@@ -114,7 +114,7 @@ def test_deploy_replaces_nothing(platform_before: Path, project: Environment, re
 
 def test_destroy(platform_before: Path, project: Environment) -> None:
     """This version destroys what the release before deployed, and keeps its data until it is asked to delete it."""
-    run_before(platform_before, project, "deploy")
+    run_before(platform_before, project, *project.command_line("deploy")[1:])
     claim = uids(project)["PersistentVolumeClaim data"]
 
     project.platform("destroy", "--yes").expect()
@@ -127,9 +127,9 @@ def test_destroy(platform_before: Path, project: Environment) -> None:
 
 def test_sleep_and_wake(platform_before: Path, project: Environment) -> None:
     """This version wakes the environment that the release before put to sleep, with the same numbers of pods."""
-    run_before(platform_before, project, "deploy")
+    run_before(platform_before, project, *project.command_line("deploy")[1:])
     replicas = {item["metadata"]["name"]: item["spec"]["replicas"] for item in project.objects("apps/v1", "Deployment")}
-    run_before(platform_before, project, "sleep")
+    run_before(platform_before, project, *project.command_line("sleep")[1:])
 
     asleep = project.platform("status", "--json").expect().json["services"]
     assert {row["service"] for row in asleep if row["state"] == "asleep"} >= {"web", "db", "cache", "agent"}
@@ -139,3 +139,14 @@ def test_sleep_and_wake(platform_before: Path, project: Environment) -> None:
     assert found == replicas
     assert rows(project) == "kept\nkept\n"
     project.platform("preview", "--expect-no-changes").expect()
+
+
+def test_variables(platform_before: Path, project: Environment) -> None:
+    """This version reads the variable that the release before stored in the namespace."""
+    where = ("--namespace", project.namespace)
+    run_before(platform_before, project, "variables", "set", "TAG=1", *where)
+
+    command = (PLATFORM, "variables", "list", "--json", *where)
+    found = json.loads(run(*command, folder=project.folder, variables=project.variables))
+
+    assert found["variables"] == [{"name": "TAG", "value": "1", "secret": False}]
