@@ -6,10 +6,8 @@ Owns when a definition is read, which secrets the event sink masks, and the JSON
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
-from pathlib import Path
 
 from composeplat import progress
 from composeplat.cli import options as opt
@@ -18,21 +16,18 @@ from composeplat.cli.endpoint_questions import ask_for_domain, find_endpoint_def
 from composeplat.cli.hidden_values import hide_secrets_of, providers_of
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.selection import Choice, request_for
+from composeplat.cli.source import claim_of, deployer_of, find_source
 from composeplat.cluster.announced_registry import read_announced_registry
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.other_clusters import EndpointDefaults
 from composeplat.cluster.variables import StoredVariables, read_variables
 from composeplat.compose.load import Loaded, load
-from composeplat.compose.load.repository import Repository, find_repository
 from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
 from composeplat.compose.origins import Checker
-from composeplat.compose.project_id import Machine, project_id
 from composeplat.compose.variables import storable
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, join_some, printable
-from composeplat.engine.backend import find_data_folder
 from composeplat.engine.outcomes import Failure, Outcome, Refused
-from composeplat.engine.provenance import Claim
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target, find_target
 from composeplat.names import is_dns_label
@@ -251,27 +246,20 @@ def load_plan(request: Request) -> tuple[Loaded, Plan]:
 
 
 def stack_for(planned: Planned, more: Mapping[str, str] | None = None) -> Stack:
+    source = find_source(planned.loaded.folder)
     return Stack(
         environment_name=planned.plan.environment,
         namespace=planned.plan.namespace,
         target=planned.target,
         variables={**planned.environment, **(more or {})},
-        claim=_claim(planned),
+        claim=claim_of(source, planned.environment, name_from_folder=planned.loaded.settings.name_from_folder),
         origins=planned.loaded.origins,
         on_progress=progress.emit,
         note=progress.note,
         warn=lambda failure: _warn(failure, planned),
         providers=providers_of(planned.loaded, planned.plan.confidential, is_allowed=planned.allows_providers),
+        find_deployer=lambda: deployer_of(source, planned.environment),
     )
-
-
-def _claim(planned: Planned) -> Claim:
-    """Identify the project by its repository, else by this machine and its path."""
-    folder = Path(os.path.realpath(planned.loaded.folder))
-    repository = find_repository(folder) or Repository(folder)
-    machine = Machine(id=find_data_folder(planned.environment).machine_id(), host=socket.gethostname())
-    project = project_id(folder, machine, work_tree=repository.work_tree, remote=repository.remote)
-    return Claim(project=project, name_from_folder=planned.loaded.settings.name_from_folder)
 
 
 def show_refusal(refused: Refused, *, as_json: bool) -> Exit:

@@ -28,10 +28,9 @@ from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation, describe_differences, format_value
 from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
+from composeplat.engine.plan_parts import Part, Parts
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
-from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from composeplat.system.records import record
 
 app = App()
 
@@ -49,7 +48,7 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
             outcome = operation.preview(stack_for(planned, pulumi_variables(choice)), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
-    changes = [_with_own_name(change) for change in outcome.changes]
+    changes = [with_own_name(change) for change in outcome.changes]
     data = document(
         "preview",
         planned.plan.environment,
@@ -62,15 +61,15 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
     )
     show_document(data, as_json=as_json)
     if not as_json:
-        write_output(_text(changes, planned.plan, diff=diff))
+        write_output(changes_text(changes, planned.plan, diff=diff))
     is_refused = show_violations(outcome, planned, as_json=choice.json_diagnostics)
-    progress.conclude(_end(changes, outcome))
+    progress.conclude(changes_summary(changes, outcome))
     if is_refused:
         return Exit.FAILED
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 
-def _with_own_name(change: Change) -> Change:
+def with_own_name(change: Change) -> Change:
     """Return a change with the name of the object; a preview renames objects that it replaces."""
     if change.operation is not Operation.REPLACE or not change.name.endswith(REPLACED):
         return change
@@ -109,47 +108,7 @@ def reasons_of(change: Change, parts: Parts) -> list[str]:
     return [f"its profile is off: {', '.join(profiles)}"]
 
 
-@record
-class Part:
-    """The service, volume, network or endpoint of the definition that an object belongs to."""
-
-    type: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.name}"
-
-
-class Parts:
-    """The parts of a plan, found by the keys of their objects: an index, as there may be thousands of changes."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        # Of two with one name in the cluster, the first counts.
-        self._volumes = {volume.cluster_name: volume.name for volume in reversed(plan.volumes)}
-        self._networks = {network.cluster_name: network.name for network in reversed(plan.networks)}
-        self._services = {service.cluster_name: service.name for service in reversed(plan.services)}
-        self._aliases = {key: service.name for service in reversed(plan.services) for key in service.keys}
-        self._files = {desired.key: file.name for file in reversed(plan.files) for desired in file.objects}
-
-    def part_of(self, change: Change) -> Part:
-        key = change.key
-        name = key.name if key is not None else change.name
-        match key:
-            case ResourceKey(kind=ResourceKind.CLAIM):
-                return Part("volume", self._volumes.get(name, name))
-            case ResourceKey(kind=ResourceKind.ENDPOINT):
-                return Part("endpoint", name)
-            case ResourceKey(kind=ResourceKind.NETWORK):
-                return Part("network", self._networks.get(name, name))
-            case ResourceKey(kind=ResourceKind.ALIAS):
-                return Part("service", self._aliases.get(key, name))
-            case ResourceKey(kind=ResourceKind.CONFIG | ResourceKind.SECRET as kind):
-                return Part(str(kind), self._files.get(key, name))
-        return Part("service", self._services.get(name, name))
-
-
-def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
+def changes_text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
     parts = Parts(plan)
     by_part: dict[Part, list[Change]] = {}
     for change in changes:
@@ -189,7 +148,7 @@ def _differences(change: Change) -> list[str]:
     return lines
 
 
-def _end(changes: list[Change], outcome: Outcome) -> str:
+def changes_summary(changes: list[Change], outcome: Outcome) -> str:
     lines = [f"volume {name} is removed from the file; it and its data stay in the cluster" for name in outcome.kept]
     lines += outcome.notes
     counts = {operation: sum(c.operation is operation and not c.kept for c in changes) for operation in _SIGNS}

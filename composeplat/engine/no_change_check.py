@@ -72,7 +72,7 @@ class NoChangeCheck:
 
     @classmethod
     def begin(cls, stack: Stack, plan: Plan, options: DeployOptions) -> Self:
-        if plan.images:
+        if plan.images and options.build is not False:
             stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
         digester = make_digester(stack)
         try:
@@ -198,7 +198,7 @@ def run_if_needed(
         no_change = NoChangeCheck.begin(stack, plan, options)
         outcome = no_change.find_unchanged(what)
         if outcome is None:
-            pulumi_runs.prepare(stack, plan)
+            pulumi_runs.prepare(stack, plan, may_build=options.build is not False)
             with stack.lock(what), Api(stack.target.access) as api:
                 outcome = run(stack, api, plan, options, no_change)
     outcome.seconds = time.monotonic() - started

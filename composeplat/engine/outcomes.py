@@ -28,6 +28,8 @@ class DeployOptions:
     safe_checkpoints: bool = False
     build: bool | None = None
     """Build all images (True), none (False), or those that changed (None)."""
+    rolled_back_to: int | None = None
+    """The revision whose objects are deployed again."""
 
 
 @record(kw_only=True)

@@ -52,13 +52,13 @@ class RunHandlers:
 _NOBODY = RunHandlers()
 
 
-def prepare(stack: Stack, plan: Plan) -> None:
-    """Prepare a run with the program of a plan."""
+def prepare(stack: Stack, plan: Plan, *, may_build: bool = True) -> None:
+    """Prepare a run with the program of a plan, which needs a builder only if it may build."""
     load_ahead()
     fingerprints = [found for service in plan.services for found in service.fingerprints]
     threading.Thread(target=hash_ahead, args=(fingerprints,), daemon=True).start()
     builds = bool(plan.images)
-    if builds:
+    if builds and may_build:
         stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
     stack.workspace.prepare(builds=builds)
 

@@ -6,7 +6,6 @@ Pulumi applies them, so that the state agrees with the cluster, and the next pre
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,16 +18,13 @@ from composeplat.engine.failure_logs import failures_of
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.recorded_plan import images_of, reveal
 from composeplat.engine.rollout import open_rollout
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKind
-from composeplat.plan.revealed import Revealed
-from composeplat.plan.templates import pod_template
 from composeplat.system.records import record
 
-#: Pulumi's mark of a secret in an exported state.
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
 Objects = tuple[DesiredObject, ...]
 
 
@@ -86,19 +82,6 @@ def _objects_of(service: ServicePlan, plan: Plan, state: Mapping[str, Any]) -> O
     return tuple(found)
 
 
-def reveal(value: Any) -> Any:
-    """Return inputs of a state as a plan has them; each secret stays marked as one."""
-    match value:
-        case {"plaintext": str(text), **more} if _SIGNATURE in more:
-            return Revealed(json.loads(text))
-        case dict():
-            return {key: reveal(inner) for key, inner in value.items()}
-        case list():
-            return [reveal(inner) for inner in value]
-        case _:
-            return value
-
-
 def _with_objects(plan: Plan, objects: Mapping[str, Objects]) -> Plan:
     """Return the plan with other objects of some services, which wait for no dependency."""
     services = tuple(
@@ -106,9 +89,3 @@ def _with_objects(plan: Plan, objects: Mapping[str, Objects]) -> Plan:
         for service in plan.services
     )
     return replace(plan, services=services, edges=())
-
-
-def images_of(objects: Objects) -> list[str]:
-    """Return the images of a workload of any kind."""
-    templates = (pod_template(found.manifest) for found in objects if found.key.kind is ResourceKind.WORKLOAD)
-    return [str(container["image"]) for template in templates for container in template["spec"]["containers"]]

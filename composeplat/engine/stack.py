@@ -20,6 +20,7 @@ from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.deployer import Deployer
 from composeplat.engine.monitor import ProgressHandler
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import cluster_of
@@ -51,6 +52,8 @@ class Stack:
     warn: Callable[[Failure], None] = field(default=lambda _: None)
     """Called for failures that are not final."""
     providers: Providers = field(default_factory=Providers)
+    find_deployer: Callable[[], Deployer] = field(default=lambda: Deployer(who=""))
+    """Finds who deploys, and from which commit, for the history."""
     interrupts: Interrupts = field(default_factory=Interrupts)
     health: HealthMonitor = field(init=False)
     _workspace: Workspace | None = None

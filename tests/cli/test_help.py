@@ -210,8 +210,8 @@ def test_a_compose_file_without_its_option(command: str, tmp_path: Path) -> None
 def test_which_commands_take_a_compose_file_for_a_service() -> None:
     """The others take services, and say it of the service that there is none of: a new command belongs to either."""
     assert sorted(command for command in READING if takes_arguments(command)) == [
-        "build", "cp", "deploy", "down", "events", "exec", "graph", "images", "logs", "open", "port",
-        "preview", "restart", "run", "status", "top", "up", "watch",
+        "build", "cp", "deploy", "down", "events", "exec", "graph", "history", "images", "logs", "open", "port",
+        "preview", "restart", "rollback", "run", "status", "top", "up", "watch",
     ]  # fmt: skip
 
 

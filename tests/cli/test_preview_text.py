@@ -12,12 +12,13 @@ import pytest
 
 from composeplat import progress
 from composeplat.cli.operations import Planned, failure_rows, show_failures, stack_for
-from composeplat.cli.preview import Parts, _end, _text, _with_own_name, change_rows
+from composeplat.cli.preview import change_rows, changes_summary, changes_text, with_own_name
 from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Difference, Operation
 from composeplat.engine.outcomes import Failure, Outcome
+from composeplat.engine.plan_parts import Parts
 from composeplat.engine.target import Target
 from composeplat.plan import Plan
 from tests.conftest import Project
@@ -66,7 +67,7 @@ CHANGES = [
 
 def test_text(plan: Plan) -> None:
     """Changes stand under the part of the file they belong to, each with a sign, a word and the reasons."""
-    assert _text(CHANGES, plan, diff=False).splitlines() == [
+    assert changes_text(CHANGES, plan, diff=False).splitlines() == [
         "service My_Web",
         "  + create Secret my-web",
         "  - delete ConfigMap my-web",
@@ -88,7 +89,7 @@ def test_text_with_differences(plan: Plan) -> None:
         Difference(path="spec.replicas", old=2),
     )
 
-    text = _text([change(Operation.UPDATE, "Deployment", "workload/my-web", *differences)], plan, diff=True)
+    text = changes_text([change(Operation.UPDATE, "Deployment", "workload/my-web", *differences)], plan, diff=True)
 
     assert text.splitlines()[1:] == [
         "  ~ update Deployment my-web: image nginx:1 → nginx:2; metadata.labels; replicas 2 → (none)",
@@ -106,21 +107,23 @@ def test_many_reasons_for_a_replacement(plan: Plan) -> None:
     """Of what can't be changed in place three properties are named, which says enough."""
     differences = [Difference(path=f"spec.{name}", old=1, new=2, replaces=name != "a") for name in "edcba"]
 
-    (_, line) = _text([change(Operation.REPLACE, "Job", "workload/db", *differences)], plan, diff=False).splitlines()
+    (_, line) = changes_text(
+        [change(Operation.REPLACE, "Job", "workload/db", *differences)], plan, diff=False
+    ).splitlines()
 
     assert line.endswith(" (can't be changed in place: spec.b, spec.c, spec.d)")
 
 
 def test_no_changes(plan: Plan) -> None:
     """Where nothing changes, nothing is written."""
-    assert _text([], plan, diff=True) == ""
+    assert changes_text([], plan, diff=True) == ""
 
 
 def test_text_can_not_steer_the_terminal(plan: Plan) -> None:
     """Control characters of names and values reach no terminal."""
     escaped = Difference(path="spec.a\x07", old="b\x1b[2J", new="c\x07")
 
-    text = _text([change(Operation.UPDATE, "Job", "workload/x\x1b[2J", escaped)], plan, diff=True)
+    text = changes_text([change(Operation.UPDATE, "Job", "workload/x\x1b[2J", escaped)], plan, diff=True)
 
     assert text.splitlines() == [
         "service x\\x1b[2J",
@@ -148,7 +151,7 @@ def test_color(plan: Plan, monkeypatch: pytest.MonkeyPatch, shell: dict[str, str
     control, terminal = os.openpty()
     with open(terminal, "w", encoding="utf-8") as stream, monkeypatch.context() as within:
         within.setattr(sys, "stdout", stream)
-        text = _text(CHANGES, plan, diff=False)
+        text = changes_text(CHANGES, plan, diff=False)
     os.close(control)
 
     signs = ["\x1b[32m+\x1b[0m", "\x1b[33m~\x1b[0m", "\x1b[35m!\x1b[0m", "\x1b[31m-\x1b[0m"]
@@ -183,7 +186,7 @@ def test_many_changes(project: Project) -> None:
         assert plan is not None
         keys = [f"{kind}/{name}" for kind in ("workload", "alias", "claim") for name in names]
         changes = [change(Operation.UPDATE, "Service", key) for key in keys]
-        return count_steps(lambda: (change_rows(changes, plan), _text(changes, plan, diff=False)))
+        return count_steps(lambda: (change_rows(changes, plan), changes_text(changes, plan, diff=False)))
 
     assert steps(200) < 10.5 * steps(20)
 
@@ -215,12 +218,12 @@ def test_many_changes(project: Project) -> None:
 )
 def test_end(changes: list[Change], kept: list[str], lines: list[str]) -> None:
     """The end counts the changes, and says which volumes stay though the file does not have them any more."""
-    assert lines == _end(changes, Outcome(kept=kept, seconds=1.24)).splitlines()
+    assert lines == changes_summary(changes, Outcome(kept=kept, seconds=1.24)).splitlines()
 
 
 def test_notes_at_the_end() -> None:
     """What is to be known besides the changes is before their number."""
-    ended = _end(CHANGES[:1], Outcome(notes=["volume data is made anew"], seconds=1.24))
+    ended = changes_summary(CHANGES[:1], Outcome(notes=["volume data is made anew"], seconds=1.24))
 
     assert ended.splitlines() == ["volume data is made anew", "1 to update, 1.2 s"]
 
@@ -268,7 +271,7 @@ def test_a_service_that_a_preview_renamed() -> None:
     """A Service that was previewed under another name is reported under its own, and its name is no difference."""
     renamed = change(Operation.REPLACE, "Service", "service/web-replaced", *RENAMED)
 
-    assert replace(renamed, name="web", differences=RENAMED[1:]) == _with_own_name(renamed)
+    assert replace(renamed, name="web", differences=RENAMED[1:]) == with_own_name(renamed)
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE, Operation.DELETE])
@@ -276,7 +279,7 @@ def test_a_service_of_such_a_name(operation: Operation) -> None:
     """A Service that is not replaced may have such a name."""
     own = change(operation, "Service", "service/web-replaced")
 
-    assert own == _with_own_name(own)
+    assert own == with_own_name(own)
 
 
 # failures -------------------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from composeplat.cli.preview import Parts, reasons_of
+from composeplat.cli.preview import reasons_of
 from composeplat.cli.selection import Choice, request_for
 from composeplat.engine.events import Change, Operation
+from composeplat.engine.plan_parts import Parts
 from tests.conftest import Project
 from tests.in_process import run_here
 

@@ -121,7 +121,7 @@ class Environment:
                 raise
 
     def names(self) -> set[str]:
-        """``Kind/name`` of everything of ours in the namespace, but for pods, what controllers make, and the record."""
+        """``Kind/name`` of everything of ours in the namespace, without pods, controllers' objects, and records."""
         kinds = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"), ("v1", "Service"),
                  ("v1", "Secret"), ("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"),
                  ("networking.k8s.io/v1", "Ingress"))  # fmt: skip
@@ -130,6 +130,7 @@ class Environment:
             for version, kind in kinds
             for manifest in self.objects(version, kind)
             if manifest["metadata"]["name"] not in ("kube-root-ca.crt", f"platform-project.{self.name}")
+            and not manifest["metadata"]["name"].startswith(f"platform-history.{self.name}.")
         }
 
     def pods(self, service: str = "") -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.engine.rollback import images_of, reveal
+from composeplat.engine.recorded_plan import images_of, reveal
 from composeplat.plan.desired import DesiredObject
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.revealed import Revealed

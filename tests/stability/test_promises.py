@@ -35,6 +35,7 @@ from composeplat.components.program import _registries as program_registries
 from composeplat.components.program import declare, declare_configured
 from composeplat.compose.options import SETTINGS
 from composeplat.diagnostics import Exit
+from composeplat.engine.history import secret_name
 from composeplat.engine.provenance import record_key
 from composeplat.names import LABEL_PREFIX, MANAGED_BY
 from composeplat.plan import Plan
@@ -132,6 +133,7 @@ def cluster(_: Path) -> Iterator[str]:
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "composeplat").rglob("*.py")]
     yield from (f"key {LABEL_PREFIX}/{name}" for source in sources for name in _OWN_KEY.findall(source))
     yield f"project {'/'.join(record_key('ENVIRONMENT'))}"
+    yield f"history Secret/{secret_name('ENVIRONMENT', 'NUMBER')}"
     yield f"variables Secret/{SECRET_NAME}"
     yield f"field manager {FIELD_MANAGER}"
     yield f"managed by {MANAGED_BY}"

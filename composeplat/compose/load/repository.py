@@ -1,4 +1,4 @@
-"""Find the git repository of a folder: its work tree and its remote.
+"""Find the git repository of a folder: its work tree, its remote and its commit.
 
 Owns reading git's own files.
 Must not run git: it may not be installed, and refuses repositories of other users, as when root deploys.
@@ -15,6 +15,10 @@ from composeplat.system import files
 from composeplat.system.records import record
 
 _MAX_BYTES = 1024 * 1024
+#: A repository may have a hundred thousand branches and tags.
+_MAX_PACKED_BYTES = 32 * 1024 * 1024
+_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BRANCHES = "refs/heads/"
 _SECTION = re.compile(r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]', re.IGNORECASE)
 _URL = re.compile(r"\s*url\s*=\s*(.*)", re.IGNORECASE)
 
@@ -26,6 +30,13 @@ class Repository:
     """The URL of the remote ``origin``, else of the first remote by name; empty without remotes."""
 
 
+@record
+class Commit:
+    hash: str
+    branch: str = ""
+    """Empty if no branch is checked out."""
+
+
 def find_repository(folder: Path) -> Repository | None:
     """Return the repository of a folder, with links resolved."""
     try:
@@ -33,30 +44,62 @@ def find_repository(folder: Path) -> Repository | None:
     except files.Unreadable:
         return None
     for parent in (start, *start.parents):
-        git_folder = _git_folder(parent)
-        if git_folder is not None:
-            remotes = parse_remotes(_read(git_folder / "config"))
+        folders = _git_folders(parent)
+        if folders is not None:
+            remotes = parse_remotes(_read(folders.shared / "config"))
             name = "origin" if "origin" in remotes else min(remotes, default="")
             return Repository(parent, remotes.get(name, ""))
     return None
 
 
-def _git_folder(work_tree: Path) -> Path | None:
-    """Return the git folder of a work tree; a linked work tree or submodule names it in a file."""
+def find_commit(work_tree: Path) -> Commit | None:
+    """Return the commit that is checked out in a work tree; none before the first one, or if it can't be read."""
+    folders = _git_folders(work_tree)
+    head = _read(folders.own / "HEAD").strip() if folders else ""
+    if folders is None or not head.startswith("ref: refs/"):
+        return Commit(head) if _HASH.fullmatch(head) else None
+    name = head.removeprefix("ref: ")
+    found = "" if ".." in name else _resolve(name, folders)
+    return Commit(found, name.removeprefix(_BRANCHES)) if found else None
+
+
+def _resolve(name: str, folders: _GitFolders) -> str:
+    """Return the hash that a reference names; empty if there is none."""
+    for folder in (folders.own, folders.shared):
+        found = _read(folder / name).strip()
+        if _HASH.fullmatch(found):
+            return found
+    for line in _read(folders.shared / "packed-refs", _MAX_PACKED_BYTES).splitlines():
+        found, _, packed = line.partition(" ")
+        if packed == name and _HASH.fullmatch(found):
+            return found
+    return ""
+
+
+@record
+class _GitFolders:
+    own: Path
+    """What is checked out."""
+    shared: Path
+    """What all work trees of the repository share."""
+
+
+def _git_folders(work_tree: Path) -> _GitFolders | None:
+    """Return the git folders of a work tree; a linked work tree or submodule names its own in a file."""
     entry = work_tree / ".git"
     if entry.is_dir():
-        return entry if files.exists(entry / "HEAD") else None
+        return _GitFolders(entry, entry) if files.exists(entry / "HEAD") else None
     link = re.match(r"gitdir: (.+)", _read(entry))
     if link is None:
         return None
     own = Path(os.path.normpath(work_tree / link[1].strip()))
     shared = _read(own / "commondir").strip()
-    return Path(os.path.normpath(own / shared)) if shared else own
+    return _GitFolders(own, Path(os.path.normpath(own / shared)) if shared else own)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, limit: int = _MAX_BYTES) -> str:
     try:
-        return files.read_bytes(path, limit=_MAX_BYTES).decode("utf-8", "replace")
+        return files.read_bytes(path, limit=limit).decode("utf-8", "replace")
     except files.Unreadable:
         return ""
 

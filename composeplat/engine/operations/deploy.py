@@ -40,6 +40,7 @@ from composeplat.engine.providers import check_providers, run_providers
 from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.pulumi_process import PulumiResult
+from composeplat.engine.recording import Recording, record_deployment
 from composeplat.engine.required_objects import release_claims
 from composeplat.engine.rollback import RollBack
 from composeplat.engine.rollout import Rollout, open_rollout
@@ -63,10 +64,17 @@ def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
 def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:
     live_state = check(stack, api, plan, options)
     plan = run_providers(stack, api, plan, options.services, options.timeout)
-    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
     _prepare_namespace(stack, api, plan, live_state)
     stack.workspace.make_stack()
+    command = "deploy" if options.rolled_back_to is None else "rollback"
+    with record_deployment(stack, api, plan, options, command) as recording:
+        return _apply(recording, live_state, no_change)
+
+
+def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck) -> Outcome:
+    stack, api, plan, options = recording.stack, recording.api, recording.plan, recording.options
     state = stack.state
+    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
     stack.workspace.drop_pending(state)
     _replace_volumes(stack, api, plan, live_state, options, volumes)
     counts = autoscaled_replicas(api, plan, live_state)
@@ -83,17 +91,14 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
     before = RollBack.remember(stack, plan, chosen)
     update_images(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
-        events = _roll_out(stack, api, args, live_state, rollout, options=options, asleep=asleep, parts=parts)
+        events = _roll_out(recording, args, live_state, rollout, asleep=asleep, parts=parts)
         failures = failures_of(rollout.monitor, api)
+    recording.has_failed = bool(failures)
     stack.stop_if_interrupted(_hint(stack, events))
     counted = no_change.complete(events.count_operations(), parts)
     if failures:
         before.run(stack, api, plan, events, options, live_state)
-    for note in notes_after(api, plan):
-        stack.note(note)
-    removed = [] if options.services or failures else delete_leftovers(stack, api, plan)
-    if not options.services and not failures:
-        release_claims(stack, api, plan)
+    removed = _finish(stack, api, plan, is_whole=not options.services and not failures)
     if not failures and not counts:
         no_change.keep(counted, has_changes=bool(events.effective_changes or asleep or volumes))
     return Outcome(
@@ -105,6 +110,17 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
         violations=events.violations,
         urls=stack.target.urls_of(plan),
     )
+
+
+def _finish(stack: Stack, api: Api, plan: Plan, *, is_whole: bool) -> list[str]:
+    """Note the shortcomings of the cluster, and return the leftovers that were deleted."""
+    for note in notes_after(api, plan):
+        stack.note(note)
+    if not is_whole:
+        return []
+    removed = delete_leftovers(stack, api, plan)
+    release_claims(stack, api, plan)
+    return removed
 
 
 def _prepare_namespace(stack: Stack, api: Api, plan: Plan, live_state: LiveState) -> None:
@@ -134,20 +150,20 @@ def _replace_volumes(
 
 
 def _roll_out(
-    stack: Stack,
-    api: Api,
+    recording: Recording,
     args: list[str],
     live_state: LiveState,
     rollout: Rollout,
     *,
-    options: DeployOptions,
     asleep: Collection[Key],
     parts: ChangedParts | None,
 ) -> Events:
     """Run Pulumi, then wait for the services and probe the ports of endpoints."""
+    stack, api, options = recording.stack, recording.api, recording.options
     if parts is not None:
         rollout.monitor.note_unchanged(parts.unchanged_services(rollout.monitor.plan))
     events, result = _run(stack, args, live_state, rollout, options, parts)
+    recording.note_changes(events)
     for key in asleep:
         remove_sleep_mark(api, stack.namespace, key, is_certain=not result.status)
     stack.stop_if_interrupted(_hint(stack, events))

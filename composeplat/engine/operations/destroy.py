@@ -9,10 +9,11 @@ from composeplat.engine import pulumi_runs
 from composeplat.engine.deletion import wait_until_deleted, wait_until_no_pods
 from composeplat.engine.events import Events
 from composeplat.engine.live_state import read_live_state
-from composeplat.engine.outcomes import Outcome
+from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import CLAIM, LiveState, api_path, object_keys
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.providers import release_providers
+from composeplat.engine.recording import Recording, forget_history, record_deployment
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
@@ -22,20 +23,25 @@ def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Ou
     with stack.interrupts:
         stack.workspace.prepare(builds=False)
         with stack.lock("destroy"), Api(stack.target.access) as api:
-            outcome = _destroy(stack, api, plan, volumes=volumes, wait=wait)
+            stack.check_project("destroy", api)
+            with record_deployment(stack, api, plan, DeployOptions(wait=wait), "destroy") as recording:
+                outcome = _destroy(recording, volumes=volumes, wait=wait)
+            if not outcome.kept:
+                forget_history(stack, api)
             release_providers(stack)
     outcome.seconds = time.monotonic() - started
     return outcome
 
 
-def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -> Outcome:
-    stack.check_project("destroy", api)
+def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
+    stack, api, plan = recording.stack, recording.api, recording.plan
     events = Events()
     if stack.state.get("resources"):
         stack.workspace.make_stack()
         stack.check_cluster()
         stack.workspace.drop_pending(stack.state)
         events = _forget_all(stack)
+        recording.note_changes(events)
         stack.stop_if_interrupted("the next 'platform destroy' deletes the rest")
     # Objects that the state does not have.
     live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))

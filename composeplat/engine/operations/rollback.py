@@ -1,0 +1,150 @@
+"""Roll an environment back to a revision of its history.
+
+Owns that the objects of a revision become a plan, which is previewed and deployed as any other: images by digest, with
+the values that they had. Pulumi applies it, so that the state agrees with the cluster, and the next preview shows the
+differences of the file.
+Data is never rolled back: claims stay as they are now.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from typing import Any
+
+from composeplat.cluster.api import Api
+from composeplat.engine.earlier_inputs import reveal_inputs
+from composeplat.engine.events import Change, Operation
+from composeplat.engine.history import read_facts, read_history
+from composeplat.engine.operations.deploy import deploy
+from composeplat.engine.operations.preview import preview as preview_plan
+from composeplat.engine.outcomes import DeployOptions, Outcome
+from composeplat.engine.preflight import built_images
+from composeplat.engine.provider_values import Providers
+from composeplat.engine.pulumi_args import image_urn
+from composeplat.engine.recorded_plan import restore_plan, with_present_claims
+from composeplat.engine.revisions import Revision, choose_target
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
+from composeplat.plan.resource_keys import ResourceKind
+from composeplat.plan.revealed import Revealed
+from composeplat.system.records import record
+
+_DOCKER_HOST = "DOCKER_HOST"
+
+
+@record
+class Target:
+    """The revision that a rollback goes to, and its plan."""
+
+    revision: Revision
+    plan: Plan
+    secrets: tuple[tuple[str, str], ...] = field(repr=False)
+    """The values that it had as secrets, each with its name in a Secret, or with none."""
+    docker_host: str = ""
+    """The Docker that built its images, as the state has it."""
+
+    def set_up(self, stack: Stack) -> None:
+        """Set a stack up for a rollback, in which no image is built and no program of a provider runs."""
+        stack.providers = Providers()
+        # Pulumi refuses another configuration of its provider of builds where it leaves these alone.
+        others = {name: value for name, value in stack.variables.items() if name != _DOCKER_HOST}
+        stack.variables = {**others, **({_DOCKER_HOST: self.docker_host} if self.docker_host else {})}
+
+
+def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
+    """Find the revision, and make its plan; ``present`` is the plan of the file as it is now."""
+    with stack.interrupts, Api(stack.target.access) as api:
+        stack.check_project("rollback", api)
+        revisions = read_history(api, stack.namespace, stack.environment_name)
+        revision = choose_target(revisions, number)
+        stack.workspace.prepare(builds=bool(present.images))
+        with stack.workspace.hold_lock("rollback"):
+            stack.check_cluster()
+            facts = read_facts(api, stack, revision)
+            state = stack.state
+            inputs = reveal_inputs(stack.workspace, state, with_present_claims(facts["inputs"], state))
+    stack.stop_if_interrupted()
+    plan = restore_plan(facts["plan"], inputs, present)
+    plan = replace(plan, images=_kept_images(stack, plan, present))
+    return Target(revision, plan, tuple(_secrets_of(inputs)), _docker_host(state))
+
+
+def _docker_host(state: Mapping[str, Any]) -> str:
+    """Return the Docker in the configuration of the provider that builds; empty if it has none."""
+    hosts = (
+        (resource.get("inputs") or {}).get("host")
+        for resource in state.get("resources") or ()
+        if resource.get("type") == "pulumi:providers:docker-build"
+    )
+    return next((str(host) for host in hosts if host), "")
+
+
+def _kept_images(stack: Stack, plan: Plan, present: Plan) -> tuple[ImageBuild, ...]:
+    """Return the images that the state has of these services: they stay there, so that none is built again."""
+    names = {service.name: service.cluster_name for service in plan.services}
+    same = {service.name for service in present.services if names.get(service.name) == service.cluster_name}
+    built = built_images(stack.state)
+    kept: list[ImageBuild] = []
+    for image in present.images:
+        bases = {base.service for base in image.bases.values() if isinstance(base, BuiltImage)}
+        is_known = image.service in same and image_urn(present, image) in built
+        if is_known and bases <= {other.service for other in kept}:
+            kept.append(image)
+    return tuple(kept)
+
+
+def _secrets_of(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the revealed texts with the names that they have in Secrets, where they are in Base64."""
+    match value:
+        case Revealed(value=dict(found)):
+            for key, text in found.items():
+                yield from ((key, part) for part in (str(text), *_decode(str(text))))
+        case Revealed(value=found):
+            yield name, str(found)
+        case dict():
+            for item in value.values():
+                yield from _secrets_of(item)
+        case list():
+            for item in value:
+                yield from _secrets_of(item)
+
+
+def _decode(text: str) -> Iterator[str]:
+    with contextlib.suppress(binascii.Error, ValueError):
+        yield base64.b64decode(text, validate=True).decode()
+
+
+def preview(stack: Stack, target: Target, options: DeployOptions) -> Outcome:
+    """Show the changes of a rollback, without any change."""
+    target.set_up(stack)
+    outcome = preview_plan(stack, target.plan, options)
+    outcome.notes += notes_of(target, outcome.changes)
+    return outcome
+
+
+def apply(stack: Stack, target: Target, options: DeployOptions) -> Outcome:
+    """Deploy the plan of a revision."""
+    target.set_up(stack)
+    return deploy(stack, target.plan, options)
+
+
+def notes_of(target: Target, changes: Iterable[Change]) -> list[str]:
+    """Describe the effects of a rollback that the list of its changes does not show."""
+    found = [change for change in changes if change.operation in (Operation.CREATE, Operation.REPLACE)]
+    jobs = sorted({change.name for change in found if change.kind == "Job"})
+    notes = [f"job {name} runs again, as it was in revision {target.revision.number}" for name in jobs]
+    volumes = [volume.name for volume in target.plan.volumes]
+    templates = any(
+        desired.manifest["spec"].get("volumeClaimTemplates")
+        for service in target.plan.services
+        for desired in service.objects
+        if desired.key.kind is ResourceKind.WORKLOAD
+    )
+    if volumes or templates:
+        which = f"volumes ({', '.join(volumes)})" if volumes else "volumes"
+        notes.append(f"the data of {which} stays as it is: a rollback never changes data")
+    return notes

@@ -1,0 +1,259 @@
+"""A plan as a revision keeps it: the inputs of its objects in Pulumi's state, and how its services are waited for.
+
+Owns the form of this data. Pure: :mod:`~composeplat.engine.history` keeps it, and
+:mod:`~composeplat.engine.operations.rollback` makes a plan of it.
+Must not hold a secret in plain text: the inputs are those of the state, in which secrets are encrypted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from composeplat.components.resource_names import ResourceName, belongs_to_stack
+from composeplat.compose.model import DependencyCondition
+from composeplat.engine.dev_workloads import WORKLOADS, read_replicas, replicas_patch
+from composeplat.plan.desired import (
+    DesiredObject,
+    Edge,
+    EndpointPlan,
+    FilePlan,
+    NetworkPlan,
+    Plan,
+    RequiredObject,
+    ServicePlan,
+    VolumePlan,
+)
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.plan.revealed import Revealed
+from composeplat.plan.strategic_merge import merge
+from composeplat.plan.templates import pod_template
+
+FORMAT = 1
+#: Pulumi's mark of a secret in a state.
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+_SECTIONS = ("services", "volumes", "networks", "files", "endpoints")
+Facts = dict[str, Any]
+Inputs = dict[str, Any]
+"""The inputs of objects, by the text of their key."""
+
+# keeping --------------------------------------------------------------------------------------------------------------
+
+
+def record_plan(plan: Plan, state: Mapping[str, Any], services: Collection[str], before: Facts | None) -> Facts:
+    """Return the data for a rollback; ``before`` is that of the last revision, for services that were left alone."""
+    inputs = inputs_of(state)
+    facts = _facts(plan)
+    if services:
+        facts = _merged(_facts(plan.limited_to(services)), before["plan"] if before else {}, facts)
+    return {"format": FORMAT, "plan": facts, "inputs": inputs}
+
+
+def inputs_of(state: Mapping[str, Any]) -> Inputs:
+    """Return the inputs of the stack's objects in a state."""
+    found: Inputs = {}
+    for resource in state.get("resources") or ():
+        urn = str(resource["urn"])
+        name = ResourceName.from_urn(urn) if belongs_to_stack(urn) else None
+        if name is not None and str(resource.get("type", "")).startswith("kubernetes:") and not resource.get("delete"):
+            found[str(name.key)] = resource["inputs"]
+    return found
+
+
+def _facts(plan: Plan) -> Facts:
+    return {
+        "services": {service.cluster_name: _service_facts(service) for service in plan.services},
+        "volumes": {volume.cluster_name: _part_facts(volume) for volume in plan.volumes},
+        "networks": {network.cluster_name: _part_facts(network) for network in plan.networks},
+        "files": {f"{file.section}/{file.name}": {"section": file.section, **_part_facts(file)} for file in plan.files},
+        "endpoints": {
+            endpoint.name: {"urls": list(endpoint.urls), "routes": list(endpoint.routes), **_part_facts(endpoint)}
+            for endpoint in plan.endpoints
+        },
+        "edges": {f"{edge.service} {edge.dependency}": _edge_facts(edge) for edge in plan.edges},
+        "required": {f"{found.kind}/{found.name}": _required_facts(found) for found in plan.required},
+    }
+
+
+def _service_facts(service: ServicePlan) -> Facts:
+    pods = [read_replicas(desired.manifest) for desired in service.objects if desired.kind in WORKLOADS]
+    return {
+        "workload_kind": service.workload_kind,
+        "ports": list(service.ports),
+        "has_health_check": service.has_health_check,
+        "start_period": service.start_period,
+        "pod_of": service.pod_of,
+        "pods": pods[0] if pods else None,
+        **_part_facts(service),
+    }
+
+
+def _part_facts(part: ServicePlan | VolumePlan | NetworkPlan | FilePlan | EndpointPlan) -> Facts:
+    objects = {str(desired.key): [str(need) for need in desired.needs] for desired in part.objects}
+    return {"name": part.name, "objects": objects}
+
+
+def _edge_facts(edge: Edge) -> Facts:
+    return {
+        "service": edge.service,
+        "dependency": edge.dependency,
+        "condition": str(edge.condition),
+        "required": edge.required,
+        "restart": edge.restart,
+    }
+
+
+def _required_facts(required: RequiredObject) -> Facts:
+    return {
+        "kind": required.kind,
+        "name": required.name,
+        "path": list(required.path),
+        "services": sorted(required.services),
+        "key": required.key,
+    }
+
+
+def _merged(chosen: Facts, before: Facts, planned: Facts) -> Facts:
+    """Return the facts of a deploy of some services: of all others as they were, else as they are planned."""
+    sections = {*planned, *before}
+    return {name: {**planned.get(name, {}), **before.get(name, {}), **chosen.get(name, {})} for name in sections}
+
+
+# restoring ------------------------------------------------------------------------------------------------------------
+
+
+def with_present_claims(inputs: Inputs, state: Mapping[str, Any]) -> Inputs:
+    """Return inputs with the claims as they are now: data is not rolled back, and a volume never shrinks."""
+    claim = f"{ResourceKind.CLAIM}/"
+    return {
+        **inputs,
+        **{key: found for key, found in inputs_of(state).items() if key in inputs and key.startswith(claim)},
+    }
+
+
+def restore_plan(facts: Facts, inputs: Inputs, present: Plan) -> Plan:
+    """Make the plan of a revision, with revealed inputs; its settings are those of the present plan."""
+    services = {name: _service(name, found, inputs) for name, found in facts["services"].items()}
+    restored = {name: service for name, service in services.items() if service.objects or service.pod_of}
+    restored |= {name: service for name, service in _unknown_services(facts, inputs).items() if name not in restored}
+    names = {service.name for service in restored.values()}
+    return replace(
+        present,
+        services=tuple(restored.values()),
+        volumes=_parts(facts["volumes"], VolumePlan, inputs),
+        networks=_parts(facts["networks"], NetworkPlan, inputs),
+        files=tuple(_file(found, inputs) for found in facts["files"].values() if _is_there(found, inputs)),
+        endpoints=tuple(_endpoint(found, inputs) for found in facts["endpoints"].values() if _is_there(found, inputs)),
+        edges=tuple(
+            _edge(found) for found in facts["edges"].values() if {found["service"], found["dependency"]} <= names
+        ),
+        required=tuple(_required(found) for found in facts["required"].values()),
+        inactive={},
+        providers=(),
+        images=(),
+    )
+
+
+def _service(name: str, facts: Facts, inputs: Inputs) -> ServicePlan:
+    objects = _objects(facts["objects"], inputs)
+    if facts["pods"] is not None:
+        objects = tuple(_with_pods(desired, facts["pods"]) for desired in objects)
+    return ServicePlan(
+        name=facts["name"],
+        cluster_name=name,
+        workload_kind=facts["workload_kind"],
+        image=_image(objects),
+        objects=objects,
+        ports=tuple(facts["ports"]),
+        has_health_check=facts["has_health_check"],
+        start_period=facts["start_period"],
+        pod_of=facts["pod_of"],
+    )
+
+
+def _unknown_services(facts: Facts, inputs: Inputs) -> dict[str, ServicePlan]:
+    """Return the services of objects that no plan had: a deploy of other services found them in the state."""
+    parts = (found for section in _SECTIONS for found in facts[section].values())
+    known = {key for found in parts for key in found["objects"]}
+    keys = [key for text in inputs if text not in known and (key := ResourceKey.parse(text)) is not None]
+    found: dict[str, ServicePlan] = {}
+    for name in dict.fromkeys(key.name for key in keys if key.kind.is_of_service):
+        objects = _objects({str(key): [] for key in keys if key.kind.is_of_service and key.name == name}, inputs)
+        kind = next((desired.kind for desired in objects if desired.key.kind is ResourceKind.WORKLOAD), "")
+        found[name] = ServicePlan(
+            name=name, cluster_name=name, workload_kind=kind, image=_image(objects), objects=objects
+        )
+    return {name: service for name, service in found.items() if service.workload_kind}
+
+
+def _objects(keys: Mapping[str, Iterable[str]], inputs: Inputs) -> tuple[DesiredObject, ...]:
+    return tuple(
+        DesiredObject(key=key, manifest=inputs[text], needs=tuple(filter(None, map(ResourceKey.parse, needs))))
+        for text, needs in keys.items()
+        if text in inputs and (key := ResourceKey.parse(text)) is not None
+    )
+
+
+def _with_pods(desired: DesiredObject, count: int) -> DesiredObject:
+    """Return a workload with its number of pods: a service under development had none in the state."""
+    if desired.kind not in WORKLOADS or not count or read_replicas(desired.manifest):
+        return desired
+    return replace(desired, manifest=merge(desired.manifest, replicas_patch(desired.kind, count)))
+
+
+def _image(objects: Iterable[DesiredObject]) -> str:
+    return next(iter(images_of(objects)), "")
+
+
+def _is_there(facts: Facts, inputs: Inputs) -> bool:
+    return any(key in inputs for key in facts["objects"])
+
+
+def _parts(facts: Facts, kind: type[Any], inputs: Inputs) -> tuple[Any, ...]:
+    return tuple(
+        kind(name=found["name"], cluster_name=name, objects=_objects(found["objects"], inputs))
+        for name, found in facts.items()
+        if _is_there(found, inputs)
+    )
+
+
+def _file(facts: Facts, inputs: Inputs) -> FilePlan:
+    return FilePlan(section=facts["section"], name=facts["name"], objects=_objects(facts["objects"], inputs))
+
+
+def _endpoint(facts: Facts, inputs: Inputs) -> EndpointPlan:
+    routes = tuple((str(service), int(port)) for service, port in facts["routes"])
+    objects = _objects(facts["objects"], inputs)
+    return EndpointPlan(name=facts["name"], urls=tuple(facts["urls"]), objects=objects, routes=routes)
+
+
+def _edge(facts: Facts) -> Edge:
+    return Edge(**{**facts, "condition": DependencyCondition(facts["condition"])})
+
+
+def _required(facts: Facts) -> RequiredObject:
+    return RequiredObject(**{**facts, "path": tuple(facts["path"]), "services": frozenset(facts["services"])})
+
+
+# inputs of a state ----------------------------------------------------------------------------------------------------
+
+
+def reveal(value: Any) -> Any:
+    """Return inputs of a state as a plan has them; each secret stays marked as one."""
+    match value:
+        case {"plaintext": str(text), **more} if _SIGNATURE in more:
+            return Revealed(json.loads(text))
+        case dict():
+            return {key: reveal(inner) for key, inner in value.items()}
+        case list():
+            return [reveal(inner) for inner in value]
+        case _:
+            return value
+
+
+def images_of(objects: Iterable[DesiredObject]) -> list[str]:
+    """Return the images of a workload of any kind."""
+    templates = (pod_template(found.manifest) for found in objects if found.key.kind is ResourceKind.WORKLOAD)
+    return [str(container["image"]) for template in templates for container in template["spec"]["containers"]]

@@ -1,0 +1,242 @@
+"""The history of an environment as data: its revisions with their changes, and to which one a rollback goes.
+
+Owns the form in which a revision is kept, and its limits. Pure: :mod:`~composeplat.engine.history` reads and writes.
+Everyone who may write Secrets in the namespace can write a revision, so each field is checked as it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any, Self
+
+from composeplat.diagnostics import ComposeplatError, join_and_count
+from composeplat.engine.events import Change, Operation
+from composeplat.engine.plan_parts import Part, Parts
+from composeplat.plan.desired import Plan
+from composeplat.system.records import record
+
+#: How many revisions an environment keeps.
+MAX_REVISIONS = 10
+_FORMAT = 1
+_MAX_TEXT_CHARS = 200
+#: The annotations of an object have 256 KiB together.
+_MAX_CHANGES = 500
+_MAX_DIGITS = 9
+_MAX_LISTED = 12
+_IMAGES = ".image"
+
+
+class Result(StrEnum):
+    UNFINISHED = "unfinished"
+    """It is still running, or was killed."""
+    DONE = "done"
+    APPLIED = "applied"
+    """Nobody waited for its services."""
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def is_good(self) -> bool:
+        return self in (Result.DONE, Result.APPLIED)
+
+
+@record
+class ImageChange:
+    old: str
+    new: str
+
+
+@record(kw_only=True)
+class PartChange:
+    """The change of one part of the definition."""
+
+    type: str
+    name: str
+    operation: str
+    images: tuple[ImageChange, ...] = ()
+
+
+@record(kw_only=True)
+class Revision:
+    """One deployment of an environment."""
+
+    number: int
+    command: str
+    """``deploy``, ``rollback`` or ``destroy``."""
+    result: Result
+    who: str
+    started: str = ""
+    """By the clock of the API server."""
+    seconds: float = 0.0
+    commit: str = ""
+    branch: str = ""
+    dirty: bool | None = None
+    """Whether the work tree had changes that are in no commit; None if that is not known."""
+    services: tuple[str, ...] = ()
+    """Those that were named; empty for all."""
+    rolled_back_to: int | None = None
+    changes: tuple[PartChange, ...] = ()
+    omitted_changes: int = 0
+    """How many more there were."""
+    has_values: bool = False
+    """Whether its objects are kept, as a rollback needs them."""
+
+    @property
+    def can_roll_back(self) -> bool:
+        return self.result.is_good and self.has_values
+
+    def to_text(self) -> str:
+        data = {name: value for name, value in asdict(self).items() if name not in _OF_THE_OBJECT}
+        return json.dumps({"format": _FORMAT, **data}, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str, *, number: int, started: str) -> Self | None:
+        """Read a revision; None if it is of another version of the platform, or broken."""
+        try:
+            data = json.loads(text)
+            if data["format"] != _FORMAT:
+                return None
+            changes = tuple(_read_change(row) for row in data["changes"][:_MAX_CHANGES])
+            return cls(
+                number=number,
+                started=started,
+                command=_text(data["command"]),
+                result=Result(data["result"]),
+                who=_text(data["who"]),
+                seconds=float(data["seconds"]),
+                commit=_text(data["commit"]),
+                branch=_text(data["branch"]),
+                dirty=None if data["dirty"] is None else bool(data["dirty"]),
+                services=tuple(map(_text, data["services"][:_MAX_CHANGES])),
+                rolled_back_to=None if data["rolled_back_to"] is None else int(data["rolled_back_to"]),
+                changes=changes,
+                omitted_changes=int(data["omitted_changes"]),
+                has_values=data["has_values"] is True,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+            return None
+
+
+#: These are kept by the object's name and by the API server.
+_OF_THE_OBJECT = ("number", "started")
+
+
+def _read_change(row: Mapping[str, Any]) -> PartChange:
+    images = tuple(ImageChange(_text(found["old"]), _text(found["new"])) for found in row["images"][:_MAX_CHANGES])
+    return PartChange(
+        type=_text(row["type"]), name=_text(row["name"]), operation=str(Operation(row["operation"])), images=images
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return short(value)
+
+
+def short(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT_CHARS else text[: _MAX_TEXT_CHARS - 1] + "…"
+
+
+def parse_number(text: str) -> int | None:
+    """Parse the number of a revision; None for another text."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS and not text.startswith("0")
+    return int(text) if is_number else None
+
+
+# the changes of a revision --------------------------------------------------------------------------------------------
+
+
+def part_changes(changes: Iterable[Change], plan: Plan) -> list[PartChange]:
+    """Sum the changes of objects up by the part of the definition that they belong to."""
+    parts = Parts(plan)
+    found: dict[Part, list[Change]] = {}
+    for change in changes:
+        if change.kept:
+            # A volume that left the file, and stays in the cluster.
+            continue
+        found.setdefault(parts.part_of(change), []).append(change)
+    return [
+        PartChange(type=part.type, name=short(part.name), operation=str(_operation(own)), images=tuple(_images(own)))
+        for part, own in sorted(found.items(), key=lambda item: (item[0].type, item[0].name))
+    ]
+
+
+def limit_changes(changes: Collection[PartChange]) -> tuple[tuple[PartChange, ...], int]:
+    """Return as many changes as a revision keeps, and the number of the others."""
+    return tuple(changes)[:_MAX_CHANGES], max(0, len(changes) - _MAX_CHANGES)
+
+
+def _operation(changes: Collection[Change]) -> Operation:
+    """Return the operation on a part: that on all its objects, else an update; a replacement counts more."""
+    operations = {change.operation for change in changes}
+    if Operation.REPLACE in operations:
+        return Operation.REPLACE
+    return operations.pop() if len(operations) == 1 else Operation.UPDATE
+
+
+def _images(changes: Iterable[Change]) -> Iterator[ImageChange]:
+    for change in changes:
+        for difference in change.differences:
+            if difference.path.endswith(_IMAGES) and ".containers[" in difference.path:
+                yield ImageChange(short(str(difference.old or "")), short(str(difference.new or "")))
+
+
+# which revision -------------------------------------------------------------------------------------------------------
+
+
+def find_revision(revisions: Collection[Revision], number: int) -> Revision:
+    """Return the revision of a number, or raise an error with the numbers that there are."""
+    for found in revisions:
+        if found.number == number:
+            return found
+    numbers = [str(found.number) for found in revisions]
+    known = f"there are: {join_and_count(numbers, _MAX_LISTED)}" if numbers else "there is none yet: platform deploy"
+    raise ComposeplatError(f"there is no revision {number} of this environment", known)
+
+
+def choose_target(revisions: Collection[Revision], number: int | None) -> Revision:
+    """Return the revision that a rollback goes to: the one of a number, else the last good one before the newest."""
+    good = [found for found in revisions if found.can_roll_back]
+    if number is None:
+        newest = max((found.number for found in revisions), default=0)
+        before = [found for found in good if found.number < newest]
+        if not before:
+            raise ComposeplatError(
+                "there is no earlier revision to roll back to", "platform history lists the revisions of an environment"
+            )
+        return max(before, key=lambda found: found.number)
+    target = find_revision(revisions, number)
+    if not target.can_roll_back:
+        raise ComposeplatError(f"revision {number} {_reason(target)}", _others(good))
+    return target
+
+
+def _reason(revision: Revision) -> str:
+    """Say why a revision is not one to roll back to."""
+    if revision.command == "destroy":
+        return "destroyed the environment: there is nothing to roll back to"
+    match revision.result:
+        case Result.FAILED:
+            return "failed, so nothing of it is known to work"
+        case Result.INTERRUPTED:
+            return "was interrupted, so it is incomplete"
+        case Result.UNFINISHED:
+            return "has not finished, or was killed"
+        case _:
+            return "is kept without its objects, which were too large or could not be read"
+
+
+def _others(good: Iterable[Revision]) -> str:
+    numbers = [str(found.number) for found in good]
+    return f"revisions to roll back to: {join_and_count(numbers, _MAX_LISTED)}" if numbers else "platform deploy"
+
+
+def surplus(revisions: Collection[Revision]) -> list[Revision]:
+    """Return the revisions that are not kept any more: those before the newest ones, but never the last good one."""
+    ordered = sorted(revisions, key=lambda found: found.number, reverse=True)
+    last_good = next((found for found in ordered if found.can_roll_back), None)
+    return [found for found in ordered[MAX_REVISIONS:] if found != last_good]

@@ -1,0 +1,264 @@
+"""How a revision is written: before the first change, after the last, and never so that a deployment fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import ApiError
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine import history
+from composeplat.engine.deployer import Deployer
+from composeplat.engine.events import Change, Events, Operation
+from composeplat.engine.history import read_facts, read_history
+from composeplat.engine.outcomes import DeployOptions
+from composeplat.engine.pulumi_process import Interrupted
+from composeplat.engine.recording import Recording, forget_history, record_deployment
+from composeplat.engine.revisions import Result
+from composeplat.plan.desired import Plan, ServicePlan
+
+SALT = {"secrets_providers": {"type": "passphrase", "state": {"salt": "v1:abc"}}}
+
+
+class Cluster:
+    """The Secrets of a namespace."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, dict[str, Any]] = {}
+        self.refusals: dict[str, int] = {}
+        self.on_create: Callable[[], None] = lambda: None
+
+    def _may(self, verb: str) -> None:
+        if verb in self.refusals:
+            raise ApiError(self.refusals[verb], f"may not {verb}")
+
+    def object_metadata(self, path: str) -> list[dict[str, Any]]:
+        self._may("list")
+        assert path.endswith("/secrets?labelSelector=dev.platform.com/history-of%3Ddemo")
+        return [{"metadata": found["metadata"]} for found in self.kept.values()]
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        return self.kept.get(path.rpartition("/")[2])
+
+    def create(self, manifest: dict[str, Any]) -> None:
+        self.on_create()
+        self._may("create")
+        name = manifest["metadata"]["name"]
+        if name in self.kept:
+            raise ApiError(409, "already exists")
+        self.kept[name] = json.loads(json.dumps(manifest))
+
+    def patch(self, path: str, change: dict[str, Any]) -> None:
+        self._may("patch")
+        found = self.kept[path.rpartition("/")[2]]
+        found["metadata"]["annotations"] |= change["metadata"]["annotations"]
+        found["data"] = change.get("data") or {}
+
+    def delete(self, path: str) -> None:
+        self._may("delete")
+        self.kept.pop(path.rpartition("/")[2], None)
+
+
+@pytest.fixture
+def api() -> Any:
+    return Cluster()
+
+
+@pytest.fixture
+def stack() -> Any:
+    notes: list[str] = []
+    deployer = Deployer(who="ann@laptop", commit="a" * 40, branch="main", find_dirty=lambda: True)
+    return SimpleNamespace(
+        environment_name="demo", namespace="team", state=dict(SALT), notes=notes, note=notes.append,
+        find_deployer=lambda: deployer,
+    )  # fmt: skip
+
+
+def events(*operations: Operation, done: bool = True) -> Events:
+    found = Events()
+    for operation in operations:
+        urn = f"urn:pulumi:team::demo::t::demo-workload/{operation}"
+        found.changes[urn] = Change(operation=operation, urn=urn, kind="Deployment", name=str(operation))
+        found.done |= {urn} if done else set()
+    return found
+
+
+def deploy(stack: Any, api: Any, *found: Operation, options: DeployOptions | None = None, fails: bool = False) -> None:
+    plan = Plan(environment="demo", namespace="team")
+    with record_deployment(stack, api, plan, options or DeployOptions(), "deploy") as recording:
+        recording.note_changes(events(*found))
+        recording.has_failed = fails
+
+
+def results(api: Any) -> dict[int, Result]:
+    return {found.number: found.result for found in read_history(api, "team", "demo")}
+
+
+def test_a_revision(stack: Any, api: Any) -> None:
+    """It is there while the deployment runs, and has its end, its changes and its commit after it."""
+    web = ServicePlan(name="web", cluster_name="web", workload_kind="Deployment", image="", objects=())
+    plan = Plan(environment="demo", namespace="team", services=(web,))
+    with record_deployment(stack, api, plan, DeployOptions(services=("web",)), "deploy") as recording:
+        assert results(api) == {1: Result.UNFINISHED}
+        recording.note_changes(events(Operation.UPDATE))
+
+    (found,) = read_history(api, "team", "demo")
+    assert (found.result, found.who, found.commit, found.branch) == (Result.DONE, "ann@laptop", "a" * 40, "main")
+    assert (found.dirty, found.services, [change.name for change in found.changes]) == (True, ("web",), ["update"])
+    assert found.can_roll_back
+    assert read_facts(api, stack, found)["inputs"] == {}
+    assert stack.notes == []
+
+
+def test_no_change(stack: Any, api: Any) -> None:
+    """Without a change and without a failure there is no revision; the next one has its number."""
+    deploy(stack, api)
+    deploy(stack, api, Operation.SAME)
+    assert results(api) == {}
+
+    deploy(stack, api, fails=True)
+    assert results(api) == {1: Result.FAILED}
+
+
+def test_changes_that_were_not_made(stack: Any, api: Any) -> None:
+    """An operation that was only planned is no change."""
+    with record_deployment(stack, api, Plan(environment="demo", namespace="team"), DeployOptions(), "deploy") as found:
+        found.note_changes(events(Operation.UPDATE, done=False))
+
+    assert results(api) == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "result"),
+    [
+        (Interrupted("interrupted"), Result.INTERRUPTED),
+        (KeyboardInterrupt(), Result.INTERRUPTED),
+        (ComposeplatError("failed"), Result.FAILED),
+        (OSError(), Result.FAILED),
+    ],
+)
+def test_a_deployment_that_ends_early(stack: Any, api: Any, error: BaseException, result: Result) -> None:
+    """Its revision has the changes that were made, and no objects to roll back to; the error stays."""
+
+    def run(recording: Recording) -> None:
+        recording.note_changes(events(Operation.CREATE))
+        raise error
+
+    plan = Plan(environment="demo", namespace="team")
+    with pytest.raises(type(error)), record_deployment(stack, api, plan, DeployOptions(), "deploy") as recording:
+        run(recording)
+
+    (found,) = read_history(api, "team", "demo")
+    assert (found.result, len(found.changes), found.has_values) == (result, 1, False)
+    assert api.kept["platform-history.demo.1"].get("data") == {}
+
+
+def test_results(stack: Any, api: Any) -> None:
+    """Nobody waited for the services of the second; a service of the third failed."""
+    deploy(stack, api, Operation.CREATE)
+    deploy(stack, api, Operation.CREATE, options=DeployOptions(wait=False))
+    deploy(stack, api, Operation.CREATE, fails=True)
+
+    assert results(api) == {3: Result.FAILED, 2: Result.APPLIED, 1: Result.DONE}
+
+
+def test_two_machines_at_once(stack: Any, api: Any) -> None:
+    """Both read the same history, and get different numbers."""
+
+    def begin_elsewhere() -> None:
+        api.on_create = lambda: None
+        deploy(stack, api, Operation.CREATE)
+
+    api.on_create = begin_elsewhere
+    deploy(stack, api, Operation.UPDATE)
+
+    assert results(api) == {2: Result.DONE, 1: Result.DONE}
+
+
+@pytest.mark.parametrize("verb", ["list", "create", "patch", "delete"])
+@pytest.mark.parametrize("status", [403, 500, 0])
+def test_a_history_that_cannot_be_written(stack: Any, api: Any, verb: str, status: int) -> None:
+    """The deployment is done all the same, and a note says so once."""
+    for _ in range(11):
+        deploy(stack, api, Operation.CREATE)
+    api.refusals[verb] = status
+
+    deploy(stack, api, Operation.UPDATE)
+
+    (note,) = stack.notes
+    assert note.startswith("this deployment is not in the history: ")
+
+
+def test_a_namespace_that_is_not_there(stack: Any, api: Any) -> None:
+    """To destroy an environment in it is no reason for a note."""
+    api.refusals["create"] = 404
+
+    deploy(stack, api)
+
+    assert stack.notes == []
+
+
+def test_objects_that_are_too_large(stack: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The revision is there, and can't be rolled back to."""
+    monkeypatch.setattr(history, "_MAX_DATA_BYTES", 10)
+
+    deploy(stack, api, Operation.CREATE)
+
+    (found,) = read_history(api, "team", "demo")
+    assert (found.result, found.can_roll_back) == (Result.DONE, False)
+
+
+def forge(api: Any, stack: Any, how: str) -> None:
+    first, second = (api.kept[f"platform-history.demo.{number}"]["data"] for number in (1, 2))
+    match how:
+        case "moved":
+            second.update(first)
+        case "cut":
+            second["objects"] = second["objects"][:-8]
+        case "not Base64":
+            second["objects"] = "\u00e9"
+        case "no seal":
+            del second["seal"]
+        case "no data":
+            second.clear()
+        case "other state":
+            stack.state = {"secrets_providers": {"type": "passphrase", "state": {"salt": "v1:other"}}}
+
+
+@pytest.mark.parametrize("how", ["moved", "cut", "not Base64", "no seal", "no data", "other state"])
+def test_objects_of_others(stack: Any, api: Any, how: str) -> None:
+    """Objects that were not sealed with this state, for this revision, are an error."""
+    deploy(stack, api, Operation.CREATE)
+    stack.state["resources"] = []
+    deploy(stack, api, Operation.UPDATE)
+    found = read_history(api, "team", "demo")[0]
+    forge(api, stack, how)
+
+    with pytest.raises(ComposeplatError, match="the objects of revision 2 were not written with the state"):
+        read_facts(api, stack, found)
+
+
+def test_objects_of_another_version(stack: Any, api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version may keep them in another form."""
+    deploy(stack, api, Operation.CREATE)
+    monkeypatch.setattr(history, "FORMAT", 2)
+
+    with pytest.raises(ComposeplatError, match="revision 1 was written by another version of platform"):
+        read_facts(api, stack, read_history(api, "team", "demo")[0])
+
+
+def test_forgetting(stack: Any, api: Any) -> None:
+    """A destroyed environment leaves nothing; without permission, it stays."""
+    deploy(stack, api, Operation.CREATE)
+    deploy(stack, api, Operation.UPDATE)
+    api.refusals["delete"] = 403
+    forget_history(stack, api)
+    assert len(api.kept) == 2
+
+    api.refusals.clear()
+    forget_history(stack, api)
+    assert api.kept == {}
