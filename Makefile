@@ -18,7 +18,7 @@ SITE_STAMP := .venv-site/.stamp
 COMPILE := .venv-lock/bin/uv pip compile --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env setup extras check test real vm endurance mutants bench demo docs site lock pins clean
+.PHONY: help env setup extras check test sdk real vm endurance mutants bench demo docs site lock pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -93,6 +93,7 @@ extras: ## install what only tests use, where Debian's packages can be: a browse
 	command -v certutil >/dev/null || missing+=" libnss3-tools"; \
 	command -v mmdebstrap >/dev/null || missing+=" mmdebstrap"; \
 	command -v musl-gcc >/dev/null || missing+=" musl-tools"; \
+	command -v npm >/dev/null || missing+=" npm"; \
 	command -v qemu-system-x86_64 >/dev/null || missing+=" qemu-system-x86"; \
 	command -v dot >/dev/null || missing+=" graphviz"; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing+=" postgresql"; \
@@ -115,6 +116,9 @@ demo: setup ## run examples/shop on the local cluster and print its addresses
 docs: env ## write the generated parts of docs/ anew
 	@echo "docs: docs/generate.py"
 	@$(BIN)/python docs/generate.py
+
+sdk: env ## write the SDKs of the provider for TypeScript and Go, in build/sdk
+	@$(BIN)/python -m tests.languages.sdk build/sdk
 
 site: $(SITE_STAMP) ## build the documentation as a site, in build/site (SITE=FOLDER)
 	@echo "site: sphinx-build"

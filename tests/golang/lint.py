@@ -30,7 +30,7 @@ STATICCHECK = Tool(
 OTHER_MACHINES = tuple(
     (system, processor) for system in ("linux", "darwin", "windows") for processor in ("amd64", "arm64")
 )
-_FORMATTED = (*MODULES, KUBE.module, KUBERNETES_PROVIDER.module)
+_FORMATTED = (*MODULES, KUBE.module, KUBERNETES_PROVIDER.module, ROOT / "tests" / "languages" / "generator")
 _SOURCES = {".go", ".mod", ".sum"}
 
 
