@@ -7,7 +7,8 @@ decide.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pulumi
@@ -19,13 +20,17 @@ from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.model import Project
 from composeplat.compose.options import Request
 from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
-from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted
+from composeplat.compose.values import BadValue, parse_image
+from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted, quoted
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.extras import ExtraObject, Extras, check_services, plan_extras
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
 from composeplat.registry.image_config import read_users
+
+#: Errors of keys, whatever their values are.
+_OF_KEYS = ("duplicate-key", "invalid-type", "missing-key", "unknown-key")
 
 
 def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping[str, str], late: LateTexts) -> Plan:
@@ -46,7 +51,7 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
         _refuse_late_names(loaded, plan, late)
         loaded.report.raise_if_errors()
     except InvalidDefinition as error:
-        raise pulumi.RunError("\n".join(map(with_hint, error.report.at_least(Severity.WARNING)))) from error
+        raise pulumi.RunError("\n".join(_explain_all(error, late))) from error
     except ComposeplatError as error:
         raise pulumi.RunError(with_hint(error)) from error
     for diagnostic in loaded.report.at_least(Severity.WARNING):
@@ -75,6 +80,34 @@ def _unchecked(plan: Plan) -> Iterator[str]:
         yield f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
 
 
+def parse_images(images: Mapping[str, pulumi.Input[str]], late: LateTexts) -> dict[str, str]:
+    """Check the images that a program gives; those that are outputs when their values are known."""
+    return {
+        service: _check_image(service, image, parse_image)
+        if isinstance(image, str)
+        else late.add(f"images[{service}]", _checked_output(service, image))
+        for service, image in images.items()
+    }
+
+
+def _checked_output(service: str, image: pulumi.Input[str]) -> pulumi.Output[str]:
+    value: pulumi.Output[str] = pulumi.Output.from_input(image)
+    return value.apply(lambda text: _check_image(service, text, parse_pushed))
+
+
+def _check_image(service: str, image: str, parse: Callable[[str], str]) -> str:
+    try:
+        return parse(image)
+    except BadValue as error:
+        raise pulumi.RunError(f"images[{service!r}] {error}, not {quoted(str(image))}") from error
+
+
+def parse_pushed(image: object) -> str:
+    if not isinstance(image, str) or not image or any(map(str.isspace, image)):
+        raise BadValue("must be the reference of an image; without a push, an image has no digest")
+    return image
+
+
 def _with_images(project: Project, images: Mapping[str, str]) -> Project:
     """Let services run other images than the definition says, which are not built."""
     for name in images:
@@ -100,6 +133,9 @@ def _refuse_late_names(loaded: Loaded, plan: Plan, late: LateTexts) -> None:
         for name in dict.fromkeys(late.names_in_part(f"{desired.key}/{desired.name}")):
             message = f"the name of a {desired.kind} is made of an output"
             loaded.report.add("invalid-name", places.get(name) or loaded.origins.at(), (), message, late_hint([name]))
+        for name in dict.fromkeys(late.damaged_in(desired.manifest)) if late.names else ():
+            message = f"a {desired.kind} would have a key that is made of an output, or a changed output"
+            loaded.report.add("invalid-value", places.get(name) or loaded.origins.at(), (), message, late_hint([name]))
 
 
 def plan_extra_objects(
@@ -129,6 +165,21 @@ def parse_logins(registries: Sequence[Mapping[str, pulumi.Input[str]]], late: La
         return read_logins(written)
     except ComposeplatError as error:
         raise pulumi.RunError(with_hint(error)) from error
+
+
+def _explain_all(error: InvalidDefinition, late: LateTexts) -> Iterator[str]:
+    return (_explain(problem, late) for problem in error.report.at_least(Severity.WARNING))
+
+
+def _explain(problem: Diagnostic, late: LateTexts) -> str:
+    """Show an error with its hint; where an output is the cause, the hint of another cause would mislead."""
+    shown = with_hint(problem)
+    message, _, _ = shown.partition("\n  hint: ")
+    around = f"{problem.span.source.line(problem.span.line)}\n{shown}"
+    names = [name for name in late.names if re.search(rf"\$\{{?{re.escape(name)}\b", around)]
+    hint = late_hint(names)
+    is_explained = problem.severity is not Severity.ERROR or problem.code in _OF_KEYS or not names or hint in shown
+    return shown if is_explained else f"{message}\n  hint: {hint}"
 
 
 def with_hint(problem: Diagnostic | ComposeplatError) -> str:

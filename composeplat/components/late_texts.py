@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pulumi
 
 from composeplat.compose.placeholders import (
     PLACEHOLDER_START,
+    join_values,
     make_placeholder,
     name_of,
     placeholders_in,
@@ -28,16 +30,38 @@ class LateTexts:
     def __init__(self) -> None:
         self._values: dict[str, pulumi.Output[Any]] = {}
 
-    def add(self, name: str, value: pulumi.Input[Any]) -> str:
-        """Return a plain value as it is, and a placeholder for an output."""
+    def add(self, name: str, value: pulumi.Input[Any], *, is_secret: bool = False) -> str:
+        """Return a plain value as it is, and a placeholder for an output; with ``is_secret``, it becomes a secret."""
         if isinstance(value, str | int | float) or value is None:
             return as_text(value)
         placeholder = make_placeholder(name)
-        self._values[placeholder] = pulumi.Output.from_input(value)
+        output: pulumi.Output[Any] = pulumi.Output.from_input(value).apply(partial(check_value, name))
+        self._values[placeholder] = pulumi.Output.secret(output) if is_secret else output
         return placeholder
+
+    @property
+    def names(self) -> list[str]:
+        return [name_of(placeholder) for placeholder in self._values]
 
     def is_late(self, text: str) -> bool:
         return any(placeholder in self._values for placeholder in placeholders_in(text))
+
+    def damaged_in(self, value: Any) -> Iterator[str]:
+        """Yield the arguments whose placeholders are in keys of an object, or changed: no value can be put there."""
+        match value:
+            case dict():
+                for key, item in value.items():
+                    yield from self._random_in(key)
+                    yield from self.damaged_in(item)
+            case list():
+                for item in value:
+                    yield from self.damaged_in(item)
+            case str() if value:
+                yield from self._random_in("".join(part for part in split_text(value) if part not in self._values))
+
+    def _random_in(self, text: str) -> Iterator[str]:
+        lower = text.lower()
+        return (name_of(found) for found in self._values if random_part(found) in lower)
 
     def names_in_part(self, name: str) -> Iterator[str]:
         """Yield the arguments of which the name of an object is made, in whatever form."""
@@ -54,11 +78,11 @@ class LateTexts:
         parts = split_text(text)
 
         def joined(values: list[Any]) -> str:
-            texts = (
+            texts = [
                 (escape(as_text(value)) if escapes else as_text(value)) if part in self._values else part
                 for part, value in zip(parts, values, strict=True)
-            )
-            return "".join(texts)
+            ]
+            return join_values(parts, texts)
 
         return pulumi.Output.all(*(self._values.get(part, part) for part in parts)).apply(joined)
 
@@ -113,6 +137,14 @@ class LateTexts:
                 f"{', '.join(sorted(unknown))} {verb} not known before the update; objects that have it show no value"
             )
             pulumi.log.info(text, resource=resource)
+
+
+def check_value(name: str, value: Any) -> Any:
+    if isinstance(value, str | int | float) or value is None:
+        return value
+    # The message leaves out the value, which may be confidential.
+    kind = type(value).__name__
+    raise pulumi.RunError(f"the value of {name} must be a text, a number or a boolean, not a {kind}")
 
 
 def as_text(value: Any) -> str:

@@ -27,6 +27,8 @@ SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
 
 #: The fields in which Kubernetes expands ``$(X)``.
 _EXPANDED = ("command", "args")
+#: The field within which it expands nothing.
+_HOOKS = "lifecycle"
 #: With a fixed field manager, the next deploy owns the objects of a killed one.
 _FIELD_MANAGER_ANNOTATION = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
 #: The garbage collector deletes the pods of an object, and the engine waits until they are gone.
@@ -85,8 +87,11 @@ def _bind_data(manifest: Manifest, data: Any, late: LateValues) -> Any:
     return {key: bind_text(text) if isinstance(text, str) else bind_value(text, late) for key, text in data.items()}
 
 
-def bind_value(value: Any, late: LateValues, *, escapes: bool = False) -> Any:
-    """Return a part of a manifest with all late values, and confidential ones as secrets."""
+def bind_value(value: Any, late: LateValues, *, escapes: bool | None = False) -> Any:
+    """Return a part of a manifest with all late values, and confidential ones as secrets.
+
+    With ``escapes``, Kubernetes expands nothing in the late ones; None is for a field within which it never does.
+    """
     match value:
         case BuiltImage():
             return late.images[value.service]
@@ -104,14 +109,18 @@ def bind_value(value: Any, late: LateValues, *, escapes: bool = False) -> Any:
             return value
 
 
-def _bind_parts(value: dict[str, Any] | list[Any] | str, late: LateValues, *, escapes: bool) -> Any:
+def _bind_parts(value: dict[str, Any] | list[Any] | str, late: LateValues, *, escapes: bool | None) -> Any:
     match value:
         case dict():
-            return {key: bind_value(item, late, escapes=key in _EXPANDED) for key, item in value.items()}
+            never = escapes is None
+            return {
+                key: bind_value(item, late, escapes=None if never or key == _HOOKS else key in _EXPANDED)
+                for key, item in value.items()
+            }
         case list():
             return [bind_value(item, late, escapes=escapes) for item in value]
         case str() if late.texts.is_late(value):
-            return late.texts.text(value, escapes=escapes)
+            return late.texts.text(value, escapes=bool(escapes))
         case str() if any(secret in value for secret in late.confidential):
             return pulumi.Output.secret(value)
         case _:

@@ -16,13 +16,14 @@ import pulumi
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
 from composeplat.components.children import Child, ComposeEndpoints, ComposeNetwork, ComposeService, ComposeVolume
-from composeplat.components.definition import parse_logins, plan_definition, plan_extra_objects, with_hint
+from composeplat.components.definition import parse_images, parse_logins, plan_definition, plan_extra_objects, with_hint
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts
 from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
+from composeplat.compose.variables import looks_secret
 from composeplat.diagnostics import MissingPiece
 from composeplat.plan import Plan
 from composeplat.system.deadline import Deadline
@@ -95,7 +96,7 @@ class ComposeStack(pulumi.ComponentResource):
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
             given = dict(os.environ) if variables is None else variables
-            shell = {key: late.add(key, value) for key, value in given.items()}
+            shell = {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
             options = Options(
                 namespace=late.add("namespace", namespace),
                 full=full,
@@ -124,8 +125,7 @@ class ComposeStack(pulumi.ComponentResource):
                 env_files=tuple(str(path) for path in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
             )
-            other_images = {service: late.add(f"images[{service}]", image) for service, image in (images or {}).items()}
-            plan = plan_definition(request, self, other_images, late)
+            plan = plan_definition(request, self, parse_images(images or {}, late), late)
             late.report_unknown(self)
         if waits is None:
             waits = self.get_provider(_KUBERNETES_TYPE) is None and not late.is_late(plan.namespace)

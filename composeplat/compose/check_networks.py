@@ -9,6 +9,7 @@ from itertools import count, takewhile
 
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, alias_path
+from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
 from composeplat.names import clean, is_dns_label, is_service_name
 
 
@@ -54,7 +55,10 @@ def _check_aliases(checker: Checker) -> None:
     for service in checker.project.services.values():
         for alias in service.networking.aliases:
             path = alias_path(service.name, alias)
-            if not is_service_name(alias):
+            if has_placeholder(alias):
+                hint = late_hint(map(name_of, placeholders_in(alias)))
+                checker.add("invalid-name", path, "is the name of a Service, and made of an output", hint)
+            elif not is_service_name(alias):
                 message = "can't be the name of a Service: others don't reach it by that name"
                 hint = (
                     f"use letters, digits and '-', beginning with a letter; others reach it as '{clean(service.name)}'"

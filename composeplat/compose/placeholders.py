@@ -18,6 +18,8 @@ from typing import Self
 _OPEN, _CLOSE = "\ue000", "\ue001"
 #: In bytes, where a text is not decoded for nothing.
 PLACEHOLDER_START = _OPEN.encode()
+#: After a placeholder between the single quotes of a shell's script.
+_QUOTED = "\ue002"
 _RANDOM_BYTES = 8
 _PLACEHOLDER = re.compile(f"({_OPEN}[0-9a-f]{{{2 * _RANDOM_BYTES}}}-[^{_OPEN}{_CLOSE}]*{_CLOSE})")
 _RANDOM_PART = re.compile(f"(?<={_OPEN})[0-9a-f]{{{2 * _RANDOM_BYTES}}}(?=-[^{_OPEN}{_CLOSE}]*{_CLOSE})")
@@ -26,6 +28,22 @@ _RANDOM_PART = re.compile(f"(?<={_OPEN})[0-9a-f]{{{2 * _RANDOM_BYTES}}}(?=-[^{_O
 def make_placeholder(name: str) -> str:
     """Make a placeholder; the name is for messages."""
     return f"{_OPEN}{os.urandom(_RANDOM_BYTES).hex()}-{name}{_CLOSE}"
+
+
+def mark_quoted(text: str) -> str:
+    """Mark the placeholders of a text that is put between the single quotes of a shell."""
+    return _PLACEHOLDER.sub(lambda found: f"{found[0]}{_QUOTED}", text) if _OPEN in text else text
+
+
+def join_values(parts: list[str], values: list[str]) -> str:
+    """Join the parts of a text, with values for its placeholders; those between quotes of a shell stay there."""
+    joined: list[str] = []
+    for part, value, following in zip(parts, values, [*parts[1:], ""], strict=True):
+        if is_placeholder(part):
+            joined.append(value.replace("'", "'\"'\"'") if following.startswith(_QUOTED) else value)
+        else:
+            joined.append(value.removeprefix(_QUOTED) if joined else value)
+    return "".join(joined)
 
 
 def has_placeholder(text: str) -> bool:

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 from composeplat.compose.command_args import split_args
-from composeplat.compose.placeholders import LateNumber, is_placeholder, replace_placeholders
+from composeplat.compose.placeholders import LateNumber, has_placeholder, is_placeholder, replace_placeholders
 from composeplat.system.records import record
 
 MAX_COMMAND = 1024 * 1024
@@ -236,7 +236,7 @@ def clean_target(text: str) -> str:
 
 
 def clean_sub_path(text: str) -> str:
-    if text.startswith("/") or ".." in text.split("/"):
+    if has_placeholder(text) or text.startswith("/") or ".." in text.split("/"):
         raise BadValue("must be a relative path without '..'")
     return "/".join(step for step in text.split("/") if step not in ("", "."))
 
@@ -272,6 +272,13 @@ def split_pair(text: str) -> tuple[str, str | None]:
     return name, value if equals else None
 
 
+def parse_known(text: str) -> str:
+    """Refuse an output."""
+    if has_placeholder(text):
+        raise BadValue("must be known when the plan is made")
+    return text
+
+
 _USER = re.compile(r"[^:]*(?::[^:]*)?\Z")
 _ID = re.compile(r"[0-9]{1,20}\Z", re.ASCII)
 
@@ -287,7 +294,7 @@ class UserText:
 
 def parse_user(text: str) -> UserText:
     """Read ``user[:group]``; each half is a number, ``root`` for 0, or a name."""
-    user, colon, group = text.partition(":")
+    user, colon, group = parse_known(text).partition(":")
     if not _USER.match(text) or not user or (colon and not group):
         raise BadValue("must be a user such as 1000, 1000:1000 or root")
     unknown = [half for half in (user, group) if half and half != "root" and not _ID.match(half)]

@@ -11,7 +11,7 @@ from itertools import islice
 from composeplat.compose.model import Endpoint, Port, Route, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, port_path, route_path
-from composeplat.compose.placeholders import has_placeholder, replace_placeholders
+from composeplat.compose.placeholders import LateNumber, has_placeholder, replace_placeholders
 from composeplat.diagnostics import PathKey, dotted, join_some
 from composeplat.names import (
     LABEL_PREFIX,
@@ -114,6 +114,10 @@ def _has_unread_ports(checker: Checker, service: Service) -> bool:
 
 
 def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
+    if isinstance(port.target, LateNumber):
+        hint = "give a plain number, or map the port privately: '80' for '8080:80'"
+        checker.add("invalid-value", port_path(service.name, port), "is public or not by its number, an output", hint)
+        return False
     routable = port.protocol == "tcp"
     listed = routable and port.target in NEVER_PUBLIC
     if is_exposed(service, port.target, port.protocol) and (listed or not routable or port.target in NOT_HTTP):
@@ -263,7 +267,7 @@ def _split_labels(checker: Checker, spec: EndpointSpec) -> tuple[dict[str, str],
             checker.add("no-effect", path, "is a label that names the owner of the object, and can't be set")
         elif not is_label_key(name):
             checker.add("no-effect", path, "has a name that is invalid for a Kubernetes label, and is left out")
-        elif is_label_value(value):
+        elif is_label_value(replace_placeholders(value, "x")):
             labels[name] = value
         else:
             checker.add(

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator
 
 from composeplat.compose.model import Service
+from composeplat.compose.placeholders import mark_quoted
 from composeplat.compose.pod_model import Hook
 from composeplat.plan.desired import Manifest
 from composeplat.plan.process_limits import sets_limits
@@ -57,9 +58,15 @@ def _command(hooks: tuple[Hook, ...], more: str = "") -> list[str]:
 
 def _lines(hooks: tuple[Hook, ...], at_failure: str) -> Iterator[str]:
     for hook in hooks:
-        folder = [f"cd {shlex.quote(hook.working_dir)}"] if hook.working_dir else []
+        folder = [f"cd {_quote(hook.working_dir)}"] if hook.working_dir else []
         variables = [f'export {name}="${source}"' for name, source in hook.variables.items()]
-        yield "(" + " && ".join([*folder, *variables, f"exec {shlex.join(hook.command)}"]) + f"){at_failure}\n"
+        yield (
+            "(" + " && ".join([*folder, *variables, f"exec {' '.join(map(_quote, hook.command))}"]) + f"){at_failure}\n"
+        )
+
+
+def _quote(text: str) -> str:
+    return shlex.quote(mark_quoted(text))
 
 
 def _stop_script(service: Service) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from composeplat.compose.model import ANONYMOUS, IMAGE, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
+from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.values import show_size
 from composeplat.names import LABEL_PREFIX, clean, given_name, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
@@ -26,7 +27,8 @@ _RESERVED_PREFIXES = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-", "platfo
 
 def claim_name(volume: Volume) -> str:
     """Return the name of a volume's claim: as given, if Kubernetes accepts it."""
-    return given_name(volume.object_name, volume.name)
+    is_late = has_placeholder(volume.object_name)
+    return volume.object_name if is_late else given_name(volume.object_name, volume.name)
 
 
 def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:

@@ -57,6 +57,8 @@ class Engine(mocks.MockMonitor):
         answer.object.CopyFrom(request.object)
         if request.type == "docker-build:index:Image":
             answer.object.update({"ref": DIGEST})
+        if request.type == "docker:index/image:Image":
+            answer.object.update({"repoDigest": DIGEST})
         return answer
 
     def RegisterResourceHook(self, request: Any) -> Any:  # noqa: N802 -- the protocol's word

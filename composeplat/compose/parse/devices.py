@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from composeplat.compose.nodes import Mapping
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.values import parse_known
 from composeplat.names import is_key
 
 _PATTERN = "services.*.devices.*"
@@ -55,11 +56,11 @@ def _source(item: Field) -> str:
     """Read ``SOURCE[:TARGET[:PERMISSIONS]]`` or the long form; empty if it can't be read."""
     if isinstance(item.node, Mapping):
         section = item.section(_PATTERN)
-        source = section.text("source") if section else ""
+        source = section.value("source", parse_known, "") if section else ""
         if section is not None and section.get("source") is None:
             item.report("missing-key", "must have 'source'", "write source: /dev/…")
         return source
-    source, _, rest = (item.text() or "").partition(":")
+    source, _, rest = (item.value(parse_known) or "").partition(":")
     target = rest.partition(":")[0]
     if source and target not in ("", source):
         item.report("no-effect", "has another path in the container: the device plugin decides it")

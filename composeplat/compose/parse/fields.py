@@ -125,7 +125,7 @@ class Field:
             return None if scalar is None else scalar.text
         hint = "" if scalar.is_substituted else self.ctx.report.near(scalar.text, allowed)
         if has_placeholder(scalar.text):
-            hint = late_hint(map(name_of, placeholders_in(scalar.text)))
+            hint = _late_hint_of(scalar.text)
         quoted_texts = [f"'{choice}'" for choice in allowed]
         expected = " or ".join(filter(None, (", ".join(quoted_texts[:-1]), quoted_texts[-1])))
         self.report("invalid-value", f"must be {expected}, not {scalar.shown}", hint)
@@ -193,7 +193,14 @@ class Field:
                 item.report_type("a text NAME=value", hint)
                 continue
             name, text = split_pair(item.node.text)
-            yield name, item, text
+            if has_placeholder(name):
+                item.report("invalid-value", "has a name that is made of an output", _late_hint_of(name))
+            else:
+                yield name, item, text
+
+
+def _late_hint_of(text: str) -> str:
+    return late_hint(map(name_of, placeholders_in(text)))
 
 
 @mutable

@@ -14,6 +14,7 @@ from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.windows_paths import refuse_windows_path
+from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.values import BadValue, clean_target, parse_int
 from composeplat.names import is_object_key
 
@@ -122,7 +123,8 @@ def _read_mount(item: Field, kind: FileKind) -> FileMount | None:
 
 
 def _parse_target(kind: FileKind, text: str) -> str:
-    return clean_target(text if text.startswith("/") else f"{kind.folder}{text}")
+    # Whether an output is an absolute path is not known.
+    return clean_target(text if text.startswith("/") or has_placeholder(text) else f"{kind.folder}{text}")
 
 
 def _mode(section: Section) -> int:

@@ -9,7 +9,7 @@ from composeplat.compose.nodes import Scalar
 from composeplat.compose.origins import port_path
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.port_values import PROTOCOLS, PortText, is_loopback, pair_ports, parse_port, parse_port_range
-from composeplat.compose.values import BadValue
+from composeplat.compose.values import BadValue, parse_known
 
 MAX_PORTS = 20_000
 
@@ -85,7 +85,7 @@ def _read_long_port(section: Section) -> Iterator[Port]:
     if targets is None:
         return
     address_field = section.get("host_ip")
-    host_ip = (address_field.text() if address_field else None) or ""
+    host_ip = (address_field.value(parse_known) if address_field else None) or ""
     if address_field:
         _report_address(address_field, host_ip)
     protocol_field = section.get("protocol")
@@ -100,8 +100,8 @@ def _read_long_port(section: Section) -> Iterator[Port]:
             target=container,
             published=host,
             protocol=protocol or "tcp",
-            name=section.text("name"),
-            app_protocol=section.text("app_protocol"),
+            name=section.value("name", parse_known, ""),
+            app_protocol=section.value("app_protocol", parse_known, ""),
             loopback=is_loopback(host_ip),
         )
 

@@ -9,7 +9,7 @@ import re
 
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.pod_model import DEFAULT_PROFILE, SAFE_SYSCTLS, UNCONFINED, SecurityOptions
-from composeplat.compose.values import BadValue, parse_bool, parse_int
+from composeplat.compose.values import BadValue, parse_bool, parse_int, parse_known
 
 _OF_POD = re.compile(r"(?:kernel\.(?:sem|msg[a-z0-9_]*|shm[a-z0-9_]*)|fs\.mqueue\.[a-z0-9_]+|net\.[A-Za-z0-9_.-]+)\Z")
 _LABEL_FIELDS = ("user", "role", "type", "level")
@@ -26,7 +26,7 @@ def parse_groups(section: Section) -> tuple[int, ...]:
 
 
 def _group(item: Field) -> int | None:
-    text = item.text()
+    text = item.value(parse_known)
     if text is None or text == "root":
         return None if text is None else 0
     if re.fullmatch(r"[+-]?[0-9]+", text):
