@@ -73,7 +73,7 @@ def read_facts(api: Api, stack: Stack, revision: Revision) -> Facts:
         raise ComposeplatError(
             f"the objects of revision {revision.number} were not written with the state of this environment, or were"
             " changed since",
-            "if its passphrase was changed, or its state made again, deploy the earlier version of the file",
+            "if the state was moved or made again, or its passphrase changed, deploy the earlier version of the file",
         )
     facts: Facts = json.loads(gzip.decompress(packed))
     if facts["format"] != FORMAT:

@@ -6,6 +6,7 @@ goes away while objects are applied.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -118,6 +119,22 @@ def test_from_the_first_deploy_to_the_end(environment: Environment, server: Stat
     assert not [name for name in (HIDDEN, OF_TEAM) if name.encode() in server.stored()]
     environment.platform("destroy").expect()
     assert environment.names() == {"PersistentVolumeClaim/data"}
+
+
+def test_the_history_and_a_rollback(environment: Environment, shared: dict[str, str], tmp_path: Path) -> None:
+    """Another machine sees both deployments, and rolls the last one back with the values that it never had."""
+    environment.variables.update(shared)
+    environment.deploy(HEAD + "  app: {<<: *app, environment: {DB_PASSWORD: one}}\n").expect()
+    environment.deploy(HEAD + "  app: {<<: *app, environment: {DB_PASSWORD: two}}\n").expect()
+
+    with on_another_machine(environment, tmp_path):
+        revisions = environment.platform("history", "--json").expect().json["revisions"]
+        environment.platform("rollback", "--yes").expect()
+
+    assert [(row["revision"], row["can_roll_back"]) for row in revisions] == [(2, True), (1, True)]
+    secret = environment.get("v1", "Secret", "app-env")
+    assert secret
+    assert base64.b64decode(secret["data"]["DB_PASSWORD"]) == b"one"
 
 
 def test_two_machines_at_once(environment: Environment, shared: dict[str, str], tmp_path: Path) -> None:

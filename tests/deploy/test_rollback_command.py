@@ -247,6 +247,22 @@ def test_another_machine_rolls_back(environment: Environment, tmp_path: Path) ->
     assert wrong.expect(4).stderr.count("error: the state is encrypted with another passphrase") == 1
 
 
+def test_a_passphrase_that_was_changed(environment: Environment) -> None:
+    """There is no way back to revisions from before it, which the error says; later ones are as ever."""
+    environment.deploy(project(web="busybox:1.37")).expect()
+    environment.deploy(project(web="busybox")).expect()
+    environment.platform("state", "passphrase").expect()
+
+    refused = environment.platform(*YES).expect(1)
+
+    assert "the objects of revision 1 were not written with the state of this environment" in refused.stderr
+    assert image(environment, "web") == "busybox"
+    environment.deploy(project(web="busybox:1.37")).expect()
+    environment.deploy(project(web="busybox")).expect()
+    environment.platform(*YES).expect()
+    assert image(environment, "web") == "busybox:1.37"
+
+
 def test_a_rollback_that_is_killed(environment: Environment) -> None:
     """Run again, it ends what the first one began."""
     environment.deploy(project(a="busybox:1.37", b="busybox:1.37", c="busybox:1.37")).expect()
