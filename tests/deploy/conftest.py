@@ -130,7 +130,7 @@ class Environment:
             for version, kind in kinds
             for manifest in self.objects(version, kind)
             if manifest["metadata"]["name"] not in ("kube-root-ca.crt", f"platform-project.{self.name}")
-            and not manifest["metadata"]["name"].startswith(f"platform-history.{self.name}.")
+            and not manifest["metadata"]["name"].startswith("platform-history.")
         }
 
     def pods(self, service: str = "") -> list[dict[str, Any]]:
