@@ -63,6 +63,8 @@ _WEB = "services:\n  web:\n    image: nginx\n"
 CLUSTER_MESSAGES = {
     "missing-object": "compose.yaml:4:14: error: secrets.a is external, and Secret 'shop-a' is not in namespace 'demo'"
     " [missing-object]",
+    "import-conflict": "compose.yaml:4:9: error: volumes.data can't take over PersistentVolumeClaim 'data', which"
+    " belongs to Helm release 'shop' [import-conflict]",
     "ownership-conflict": "compose.yaml:3:8: error: services.app needs the name of Service 'app', which is in namespace"
     " 'demo' already and belongs to someone else [ownership-conflict]",
     "volume-replacement": "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"

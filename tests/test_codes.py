@@ -420,6 +420,7 @@ def test_every_code_has_a_definition() -> None:
         "provider-failed",
         "provided-variables",
         "ownership-conflict",
+        "import-conflict",
         "missing-object",
         "volume-replacement",
         "deploy-failed",

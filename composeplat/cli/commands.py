@@ -22,7 +22,14 @@ from composeplat.cli.compose_commands import message_for
 from composeplat.cli.help_text import SECTIONS, Guide, Guided
 
 #: Commands that are not in the module of their own name.
-_MODULES = {"bug-report": "bug_report", "completion": "scripts", "down": "up", "open": "endpoints", "wake": "sleep"}
+_MODULES = {
+    "bug-report": "bug_report",
+    "completion": "scripts",
+    "down": "up",
+    "import": "import_objects",
+    "open": "endpoints",
+    "wake": "sleep",
+}
 #: Other names, which are not listed -> their modules.
 _HIDDEN = {"ps": "status"}
 MODULES: Mapping[str, str] = {

@@ -19,6 +19,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "check",
         "init",
         "deploy",
+        "import",
         "preview",
         "build",
         "render",

@@ -169,14 +169,32 @@ class Api:
         query = "?fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
         return self._call("POST", path + query, manifest)
 
-    def patch(self, path: str, change: dict[str, Any]) -> dict[str, Any]:
-        return self._call("PATCH", path, change, "application/merge-patch+json")
+    def patch(self, path: str, change: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        query = "?dryRun=All" if dry_run else ""
+        return self._call("PATCH", path + query, change, "application/merge-patch+json")
 
-    def delete(self, path: str, *, grace_s: int | None = None) -> None:
-        """Delete an object; a pod may get another grace period than its own."""
-        grace = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
+    def delete(
+        self,
+        path: str,
+        *,
+        grace_s: int | None = None,
+        uid: str = "",
+        orphans: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete an object; a pod may get another grace period than its own.
+
+        With ``uid``, only that object is deleted, and no other of the same name. ``orphans`` keeps what it has made.
+        """
+        options: dict[str, Any] = {"propagationPolicy": "Orphan" if orphans else "Background"}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if dry_run:
+            options["dryRun"] = ["All"]
         try:
-            self._call("DELETE", path, {"propagationPolicy": "Background", **grace})
+            self._call("DELETE", path, options)
         except ApiError as error:
             if error.status != http.client.NOT_FOUND:
                 raise

@@ -112,7 +112,13 @@ CLUSTER_CODES: dict[str, Code] = {
     "ownership-conflict": Code(
         _E,
         "The namespace has an object of a required name that belongs to someone else.",
-        "Rename the service or volume, remove the other object, or deploy into another namespace.",
+        "Take it over with 'platform import', rename the service or volume, or deploy into another namespace.",
+        many=True,
+    ),
+    "import-conflict": Code(
+        _E,
+        "An object can't be taken over: it belongs to a tool, or would lose its data or its address.",
+        "See the reason given.",
         many=True,
     ),
     "missing-object": Code(

@@ -51,6 +51,8 @@ class DependencyGate:
     """Called with a service and the reason it waits."""
     on_failure: Callable[[str, Cause], None] = field(default=lambda _service, _cause: None)
     """Called with a dependency that failed, and then with the service that is not created because of it."""
+    before_create: Callable[[tuple[str, str]], None] | None = None
+    """Called in a thread with kind and name of a workload that may be created now."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     _services: dict[str, ServicePlan] = field(default_factory=dict)
     _edges: dict[str, list[Edge]] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class DependencyGate:
         """Return the hooks of a service's workload; None if there is nothing to wait for."""
         edges = self._edges.get(service.name, [])
         may_be_replaced = self.existing.get(service.workload, False)
-        if not edges and not may_be_replaced:
+        if not edges and not may_be_replaced and self.before_create is None:
             return None
 
         async def before(args: pulumi.ResourceHookArgs) -> None:
@@ -73,6 +75,8 @@ class DependencyGate:
                 await self._wait_until_gone(service)
             for edge in edges:
                 await self._wait_until_met(edge)
+            if self.before_create is not None and not args.old_inputs:
+                await asyncio.get_running_loop().run_in_executor(None, self.before_create, service.workload)
 
         hook = pulumi.ResourceHook(f"{prefix}-wait-{service.cluster_name}", before)
         return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])

@@ -28,7 +28,14 @@ def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveSta
     live_state = _read_live_state(stack, api, plan, options)
     if stack.origins is not None:
         report = Report()
-        check_live_state(plan, live_state, stack.origins, report, replaced_volumes=options.replaced_volumes)
+        check_live_state(
+            plan,
+            live_state,
+            stack.origins,
+            report,
+            replaced_volumes=options.replaced_volumes,
+            adopted=options.adopted,
+        )
         part = plan.limited_to(options.services)
         check_required(api, part, stack.origins, report)
         check_patches(api, part, stack.origins, report, has_namespace=live_state.namespace)

@@ -75,9 +75,17 @@ def wait_until_no_pods(stack: Stack, api: Api) -> None:
         stack.watch(api, path, has_no_pods, Deadline(_DELETION_TIMEOUT_S))
 
 
-def delete_conflicting(stack: Stack, api: Api, plan: Plan, live_state: LiveState, state: Mapping[str, Any]) -> None:
+def delete_conflicting(
+    stack: Stack,
+    api: Api,
+    plan: Plan,
+    live_state: LiveState,
+    state: Mapping[str, Any],
+    *,
+    kept: Collection[Key] = (),
+) -> None:
     """Delete objects of an interrupted run that can't be updated to the plan."""
-    unknown = live_state.object_metadata.keys() - known_to_state(state)
+    unknown = live_state.object_metadata.keys() - known_to_state(state) - set(kept)
     in_the_way = [
         (desired.kind, desired.name)
         for desired in plan.objects
@@ -111,19 +119,19 @@ def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
 def _can_update(api: Api, manifest: dict[str, Any]) -> bool:
     """Return whether the API server would accept an update of an object."""
     try:
-        api.apply(_plain(manifest), dry_run=True)
+        api.apply(as_plain(manifest), dry_run=True)
     except ApiError as error:
         return error.status not in (http.client.UNPROCESSABLE_ENTITY, http.client.BAD_REQUEST)
     return True
 
 
-def _plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """A manifest as plain data; a late value is its text."""
     match value:
         case dict():
-            return {key: _plain(item) for key, item in value.items()}
+            return {key: as_plain(item) for key, item in value.items()}
         case list():
-            return [_plain(item) for item in value]
+            return [as_plain(item) for item in value]
         case str() | int() | float() | bool() | None:
             return value
         case _:

@@ -30,6 +30,8 @@ class DeployOptions:
     """Build all images (True), none (False), or those that changed (None)."""
     rolled_back_to: int | None = None
     """The revision whose objects are deployed again."""
+    adopted: frozenset[tuple[str, str]] = frozenset()
+    """Objects of others, by kind and name, in whose place the deploy puts the plan's: ``platform import`` allows it."""
 
 
 @record(kw_only=True)

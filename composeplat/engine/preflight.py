@@ -6,7 +6,7 @@ Owns the kinds and keys of an environment's objects, and the comparison of a pla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
+from composeplat.engine.ownership import owner_of
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
 from composeplat.plan.desired import DesiredObject, Plan
 
@@ -87,12 +88,20 @@ def object_keys(objects: Iterable[DesiredObject]) -> list[Key]:
 
 
 def check_live_state(
-    plan: Plan, live_state: LiveState, origins: Origins, report: Report, *, replaced_volumes: tuple[str, ...] = ()
+    plan: Plan,
+    live_state: LiveState,
+    origins: Origins,
+    report: Report,
+    *,
+    replaced_volumes: tuple[str, ...] = (),
+    adopted: Collection[Key] = (),
 ) -> None:
     """Report what must not be touched, and changes that would cost data."""
     for path, objects in by_origin(plan):
         for desired in objects:
             head = live_state.object_metadata.get((desired.kind, desired.name))
+            if (desired.kind, desired.name) in adopted:
+                continue
             if head is not None and not belongs_to(head, plan.environment):
                 _report_foreign_object(desired, head, path, plan, origins, report)
             elif desired.kind == CLAIM and head is not None and path[-1] not in replaced_volumes:
@@ -133,7 +142,9 @@ def _report_foreign_object(
         path,
         f"{name} needs the name of {desired.kind} '{desired.name}', which is in namespace '{plan.namespace}'"
         f" already and belongs to {whose}",
-        "rename it here, remove the other, or deploy into another namespace with --namespace",
+        "rename it here, remove the other, or deploy into another namespace with --namespace"
+        if owner_of(head)
+        else "take it over with 'platform import', rename it here, or deploy into another namespace with --namespace",
     )
 
 

@@ -51,6 +51,8 @@ class Stack:
     note: Callable[[str], None] = field(default=lambda _: None)
     warn: Callable[[Failure], None] = field(default=lambda _: None)
     """Called for failures that are not final."""
+    before_create: Callable[[tuple[str, str]], None] | None = None
+    """Called with kind and name of a workload, when it is about to be created."""
     providers: Providers = field(default_factory=Providers)
     find_deployer: Callable[[], Deployer] = field(default=lambda: Deployer(who=""))
     """Finds who deploys, and from which commit, for the history."""

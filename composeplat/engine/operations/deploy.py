@@ -80,7 +80,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     counts = autoscaled_replicas(api, plan, live_state)
     plan = _scale_for_dev_workloads(stack, api, with_autoscaled(plan, counts), live_state)
     release_replicas(api, plan, live_state)
-    delete_conflicting(stack, api, plan, live_state, state)
+    delete_conflicting(stack, api, plan, live_state, state, kept=options.adopted)
     chosen = plan.select_services(options.services)
     asleep = _wake_sleeping(stack, api, plan, live_state, chosen)
     is_state_behind = missing_from_cluster(state, live_state) or differs_from_state(state, counts)
@@ -251,6 +251,7 @@ def _run(
         cancelled=stack.interrupts.cancelled,
         on_waiting=lambda service, message: monitor.emit(service, Phase.WAITING, message),
         on_failure=monitor.fail,
+        before_create=stack.before_create,
     )
     more = pulumi_runs.NO_VARIABLES if options.safe_checkpoints else pulumi_runs.checkpoint_variables(len(plan.objects))
     handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)

@@ -1,0 +1,99 @@
+"""Read the objects of a namespace for ``platform import``, and ask the API server for its answers to each change.
+
+Owns the dry runs: an object that the plan has too is applied, and a workload of the plan is created under another name,
+as its predecessor has its own. So the preview has the answers of the API server, and nothing is changed.
+Must not decide: :mod:`~composeplat.engine.adoption` does.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.snapshot import Object
+from composeplat.diagnostics import MissingPiece
+from composeplat.engine.adoption import SELECTING, LiveObjects
+from composeplat.engine.deletion import as_plain
+from composeplat.engine.live_state import read_live_state
+from composeplat.engine.ownership import owner_of
+from composeplat.engine.preflight import KINDS, Key, belongs_to, object_keys
+from composeplat.names import shorten
+from composeplat.plan.desired import DesiredObject, Plan
+
+_REFUSALS = (
+    http.client.BAD_REQUEST,
+    http.client.FORBIDDEN,
+    http.client.CONFLICT,
+    http.client.UNPROCESSABLE_ENTITY,
+)
+
+
+def read_live_objects(api: Api, plan: Plan) -> LiveObjects:
+    """Read the objects of a namespace, and the answers of the API server about the plan's."""
+    namespace = plan.namespace
+    state = read_live_state(api, namespace, object_keys(plan.objects))
+    objects: dict[Key, Object] = {}
+    for kind, version in KINDS.items() if state.namespace else ():
+        for found in list_objects(api, namespace, kind, version):
+            objects[kind, found["metadata"]["name"]] = {**found, "apiVersion": version, "kind": kind}
+    pods = list_objects(api, namespace, "Pod", "v1") if state.namespace else []
+    applied: dict[Key, Object] = {}
+    refused: dict[Key, str] = {}
+    for desired in plan.objects if objects else ():
+        _rehearse(api, desired, objects, plan, applied=applied, refused=refused)
+    return LiveObjects(state=state, objects=objects, pods=tuple(pods), applied=applied, refused=refused)
+
+
+def list_objects(api: Api, namespace: str, kind: str, version: str) -> list[Object]:
+    """List the objects of a kind; a kind that the cluster does not know has none."""
+    try:
+        return api.items(kind_path(version, kind, namespace))
+    except ApiError as error:
+        if error.status == http.client.NOT_FOUND:
+            return []
+        if error.status != http.client.FORBIDDEN:
+            raise
+        plural = kind_path(version, kind).rpartition("/")[2]
+        raise MissingPiece(
+            f"can't look for objects to take over: you may not list {plural} in namespace '{namespace}'",
+            f"let those who import see them: kubectl --namespace {namespace} create role see-what-is-there"
+            f" --verb=get,list --resource={plural}, and bind it",
+        ) from error
+
+
+def _rehearse(
+    api: Api,
+    desired: DesiredObject,
+    objects: Mapping[Key, Object],
+    plan: Plan,
+    *,
+    applied: dict[Key, Object],
+    refused: dict[Key, str],
+) -> None:
+    """Ask about the next version of a live object, or about a workload that takes the place of another."""
+    key = desired.kind, desired.name
+    found = objects.get(key)
+    is_own = found is not None and belongs_to(found, plan.environment)
+    if (found is None and desired.kind not in SELECTING) or (found is not None and not is_own and owner_of(found)):
+        return
+    manifest = as_plain(desired.manifest)
+    try:
+        if found is not None and not _has_other_pods(found, manifest):
+            applied[key] = api.apply(manifest, dry_run=True)
+        else:
+            api.create(_renamed(manifest), dry_run=True)
+    except ApiError as error:
+        if error.status not in _REFUSALS:
+            raise
+        refused[key] = str(error)
+
+
+def _has_other_pods(found: Object, manifest: Object) -> bool:
+    """Whether a workload selects other pods than the plan's: it can't become that."""
+    return found["kind"] in SELECTING and found["spec"].get("selector") != manifest["spec"].get("selector")
+
+
+def _renamed(manifest: Object) -> Object:
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "name": shorten(f"{metadata['name']}-check")}}
