@@ -48,8 +48,12 @@ class LateValues:
     """By the key of the Secret that has it."""
 
 
-def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
-    """Return a copy of a manifest with all late values; with ``awaits``, Pulumi waits for its readiness."""
+def bind(manifest: Manifest, late: LateValues, *, awaits: bool, is_moved: bool = False) -> Manifest:
+    """Return a copy of a manifest with all late values; with ``awaits``, Pulumi waits for its readiness.
+
+    An object that was another resource before keeps the field manager that the state has: a new one would be in
+    conflict with it, and could not remove its fields.
+    """
     bound: Manifest = bind_value(manifest, late)
     for field_name in ("data", "binaryData"):
         if field_name in manifest and (manifest["kind"] == "Secret" or field_name == "binaryData"):
@@ -57,7 +61,8 @@ def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
     annotations = bound["metadata"].get("annotations") or {}
     # A claim is bound when its first pod starts, and an Ingress may never get an address: nothing may wait for them.
     skips = not awaits or manifest["kind"] in ("PersistentVolumeClaim", "Ingress", "Service")
-    bound["metadata"]["annotations"] = {**annotations, **_FIELD_MANAGER_ANNOTATION, **(_SKIP_AWAIT if skips else {})}
+    manager = {} if is_moved else _FIELD_MANAGER_ANNOTATION
+    bound["metadata"]["annotations"] = {**annotations, **manager, **(_SKIP_AWAIT if skips else {})}
     if manifest["kind"] == "Secret":
         bound["data"] = pulumi.Output.secret(bound.get("data"))
     return bound

@@ -15,6 +15,7 @@ from composeplat.components.image_loading import ImageLoader
 from composeplat.components.image_ports import ImagePorts
 from composeplat.components.late_texts import LateTexts
 from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, bind_value, read_salt
+from composeplat.components.moved_resources import MovedResources
 from composeplat.components.resource_names import ResourceName
 from composeplat.components.resource_types import register_object, register_typed_object
 from composeplat.plan import Plan
@@ -29,6 +30,8 @@ Transforms = pulumi.ResourceTransform | Sequence[pulumi.ResourceTransform]
 
 class Registrar:
     """Registers the objects of the plan, each after the objects that it needs."""
+
+    moved = MovedResources()
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class Registrar:
         # Names are fixed, so a replacement must be created after the deletion. Only the provider knows that, and Pulumi
         # does not ask it for a forced replacement.
         is_salted = desired.key in self.salted
+        aliases = self.moved.of(desired)
         opts = pulumi.ResourceOptions(
             parent=parent,
             depends_on=needed,
@@ -89,12 +93,12 @@ class Registrar:
             retain_on_delete=keep or None,
             delete_before_replace=True,
             ignore_changes=[SALT_PATH] if is_salted else None,
+            aliases=aliases,
         )
-        bound = bind(desired.manifest, self.late, awaits=self.awaits)
+        bound = bind(desired.manifest, self.late, awaits=self.awaits, is_moved=aliases is not None)
         self.ports.set_ports(bound, desired.ports_of, self.late.images)
-        resource = self._register_object(
-            str(ResourceName(self.stack, desired.key)), add_salt(bound) if is_salted else bound, opts
-        )
+        name = str(ResourceName(self.stack, desired.key))
+        resource = self._register_object(name, add_salt(bound) if is_salted else bound, opts)
         self.resources[desired.key] = resource
         if is_salted:
             self.late.salts[desired.key] = read_salt(resource)

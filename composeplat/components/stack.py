@@ -20,6 +20,7 @@ from composeplat.components.definition import parse_images, parse_logins, plan_d
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts
+from composeplat.components.moved_resources import Moved, MovedResources, with_selectors
 from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
@@ -81,6 +82,8 @@ class ComposeStack(pulumi.ComponentResource):
         registries: Sequence[Mapping[str, pulumi.Input[str]]] = (),
         transforms: Mapping[str, Transforms] | None = None,
         extras: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        aliases: Mapping[str, Moved] | None = None,
+        selectors: Mapping[str, Mapping[str, str]] | None = None,
         plan: Plan | None = None,
         gate: DependencyGate | None = None,
         loader: ImageLoader | None = None,
@@ -126,6 +129,7 @@ class ComposeStack(pulumi.ComponentResource):
                 context_namespace=read_kubeconfig(os.environ).namespace(),
             )
             plan = plan_definition(request, self, parse_images(images or {}, late), late)
+            plan = with_selectors(plan, selectors or {})
             late.report_unknown(self)
         if waits is None:
             waits = self.get_provider(_KUBERNETES_TYPE) is None and not late.is_late(plan.namespace)
@@ -136,6 +140,7 @@ class ComposeStack(pulumi.ComponentResource):
         registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
         registrar.extras = plan_extra_objects(plan, extras, transforms)
         registrar.transforms = transforms or {}
+        registrar.moved = MovedResources(aliases, plan.objects)
         self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
         self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
         self.urls = pulumi.Output.all(*(late.text(url) for endpoint in plan.endpoints for url in endpoint.urls))

@@ -20,6 +20,8 @@ from composeplat.system.records import record
 OWN_MANAGER = "composeplat"
 _IGNORED_METADATA = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _CONFIDENTIAL = ("data", "stringData", "binaryData", "value", "args", "command")
+#: kubectl owns these too, as the server adds them to each object that it creates.
+_DEFAULTS = {"volumeMode": "Filesystem", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
 _MAX_DEPTH = 40
 Path = tuple[str, ...]
 
@@ -91,8 +93,10 @@ def kept_fields(after: Object) -> tuple[str, ...]:
         if entry.get("subresource"):
             continue
         (theirs if is_manual(str(entry.get("manager", ""))) else others).update(paths)
-    ignored = ("metadata", "annotations", LAST_APPLIED)
-    return tuple(sorted(show_path(path) for path in theirs - others if path != ignored))
+    spec = after.get("spec") or {}
+    ignored: set[Path] = {("spec", name) for name, value in _DEFAULTS.items() if spec.get(name) == value}
+    ignored.add(("metadata", "annotations", LAST_APPLIED))
+    return tuple(sorted(show_path(path) for path in theirs - others - ignored))
 
 
 def _paths(fields: Any, path: Path) -> Iterator[Path]:

@@ -25,8 +25,12 @@ from composeplat.compose.options import SETTINGS
 SCHEMA: dict[str, Any] = json.loads(ComponentProvider().schema or "")
 STACK = "composeplat:index:ComposeStack"
 #: Arguments of the class that programs in other languages have not: those of ``platform``, options of a resource, and
-#: functions and objects of a program, which has transforms and resources of its own.
-OF_PYTHON_ALONE = {"plan", "gate", "loader", "building", "needed", "opts", "name", "self", "transforms", "extras"}
+#: functions and objects of a program, which has transforms and resources of its own. In Python alone,
+#: resources that a program had before move into a stack.
+OF_PYTHON_ALONE = {
+    "plan", "gate", "loader", "building", "needed", "opts", "name", "self", "transforms", "extras", "aliases",
+    "selectors",
+}  # fmt: skip
 
 
 def test_each_argument_is_an_input() -> None:

@@ -311,7 +311,7 @@ def managed(manager: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_fields_that_stay() -> None:
-    """Fields of kubectl and kompose that the plan lacks are listed; those of controllers are not."""
+    """Fields of kubectl and kompose that the plan lacks are listed; those of controllers and defaults are not."""
     port = 'k:{"port":9000,"protocol":"TCP"}'
     labels: dict[str, Any] = {"f:metadata": {"f:labels": {"f:io.kompose.service": {}, "f:ours": {}}}}
     found = {
@@ -320,11 +320,17 @@ def test_fields_that_stay() -> None:
                 managed("kubectl-client-side-apply", **labels, **{"f:spec": {"f:ports": {port: {"f:name": {}}}}}),
                 managed("composeplat", **{"f:metadata": {"f:labels": {"f:ours": {}}}}),
                 managed("kube-controller-manager", **{"f:spec": {"f:x": {}}}),
+                managed("kubectl-create", **{"f:spec": {"f:volumeMode": {}, "f:sessionAffinity": {}}}),
             ]
-        }
+        },
+        "spec": {"volumeMode": "Filesystem", "sessionAffinity": "ClientIP"},
     }
 
-    assert kept_fields(found) == ('metadata.labels["io.kompose.service"]', "spec.ports[9000/TCP].name")
+    assert kept_fields(found) == (
+        'metadata.labels["io.kompose.service"]',
+        "spec.ports[9000/TCP].name",
+        "spec.sessionAffinity",
+    )
 
 
 def test_field_managers() -> None:

@@ -1,0 +1,60 @@
+"""The resources that a program had before, which become those of a ``ComposeStack``: their aliases.
+
+Owns how a program names them, and the selectors that workloads keep: by the kind and name of an object, with one alias
+or several. An alias is a URN, as ``pulumi stack --show-urns`` prints it, the name of a resource without a parent, or a
+``pulumi.Alias``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pulumi
+
+from composeplat.components.definition import with_hint
+from composeplat.diagnostics import ComposeplatError, join_some
+from composeplat.plan.desired import DesiredObject, Plan
+from composeplat.plan.kept_selectors import keep_selectors
+
+Moved = str | pulumi.Alias | Sequence[str | pulumi.Alias]
+_MAX_LISTED = 8
+
+
+class MovedResources:
+    """The aliases of the objects of a plan."""
+
+    def __init__(self, given: Mapping[str, Moved] | None = None, objects: Collection[DesiredObject] = ()) -> None:
+        self._given = dict(given or {})
+        known = {object_name(desired) for desired in objects} if given else set()
+        for name in self._given:
+            if name not in known:
+                listed = join_some(sorted(known), _MAX_LISTED)
+                raise pulumi.RunError(
+                    f"'aliases' names '{name}', which is no object of the file; objects are: {listed}"
+                )
+
+    def of(self, desired: DesiredObject) -> list[str | pulumi.Alias] | None:
+        given = self._given.get(object_name(desired))
+        if given is None:
+            return None
+        listed = [given] if isinstance(given, str | pulumi.Alias) else list(given)
+        return [_parse(alias) for alias in listed]
+
+
+def with_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]]) -> Plan:
+    """Return the plan with the selectors that workloads have already; an error is one of the program."""
+    try:
+        return keep_selectors(plan, selectors)
+    except ComposeplatError as error:
+        raise pulumi.RunError(with_hint(error)) from error
+
+
+def object_name(desired: DesiredObject) -> str:
+    return f"{desired.kind}/{desired.name}"
+
+
+def _parse(alias: str | pulumi.Alias) -> str | pulumi.Alias:
+    """Make an alias of a name: a resource that a program declares by itself has no parent."""
+    if isinstance(alias, str) and not alias.startswith("urn:pulumi:"):
+        return pulumi.Alias(name=alias, parent=pulumi.ROOT_STACK_RESOURCE)
+    return alias
