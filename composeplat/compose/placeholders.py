@@ -23,6 +23,12 @@ _QUOTED = "\ue002"
 _RANDOM_BYTES = 8
 _PLACEHOLDER = re.compile(f"({_OPEN}[0-9a-f]{{{2 * _RANDOM_BYTES}}}-[^{_OPEN}{_CLOSE}]*{_CLOSE})")
 _RANDOM_PART = re.compile(f"(?<={_OPEN})[0-9a-f]{{{2 * _RANDOM_BYTES}}}(?=-[^{_OPEN}{_CLOSE}]*{_CLOSE})")
+#: In messages, characters that a terminal can't show are escaped.
+_ESCAPED_OPEN, _ESCAPED_CLOSE = r"\ue000", r"\ue001"
+_SHOWN = (
+    f"(?:{_OPEN}|{re.escape(_ESCAPED_OPEN)})[0-9a-f]{{{2 * _RANDOM_BYTES}}}-"
+    f"([^{_OPEN}{_CLOSE}\\\\]*)(?:{_CLOSE}|{re.escape(_ESCAPED_CLOSE)})"
+)
 
 
 def make_placeholder(name: str) -> str:
@@ -79,7 +85,7 @@ def random_part(placeholder: str) -> str:
 
 def show_placeholders(text: str) -> str:
     """Name the placeholders of a text as its file does."""
-    return _PLACEHOLDER.sub(lambda found: f"${{{name_of(found[0])}}}", text) if _OPEN in text else text
+    return re.sub(_SHOWN, r"${\1}", text) if _OPEN in text or _ESCAPED_OPEN in text else text
 
 
 def name_of(placeholder: str) -> str:

@@ -134,6 +134,18 @@ def test_what_is_refused(folder: Folder, service: str, place: str) -> None:
     assert "\ue000" not in message
 
 
+def test_a_placeholder_in_a_message(folder: Folder) -> None:
+    """Where a message has the value itself, it shows the variable."""
+    build = "build: {context: ., ssh: ['project=${V}'], secrets: [{source: s, uid: '1'}]}"
+    folder.write({"Dockerfile": "FROM x"})
+    with pytest.raises(pulumi.RunError) as caught:
+        registered(folder, build, lambda: pulumi.Output.from_input("k"), rest="secrets: {s: {environment: '${V}'}}\n")
+
+    message = str(caught.value)
+    assert "reads a variable that is not set: ${V} " in message
+    assert "ue000" not in message
+
+
 def test_a_public_port(folder: Folder) -> None:
     """Databases are never public: a number that only the update knows could be that of one."""
     with pytest.raises(
