@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
+from composeplat.components.resource_types import sdk_version
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.options import SETTINGS, Setting, Value
 from composeplat.diagnostics import ComposeplatError
@@ -121,5 +121,5 @@ def _options(cluster: str) -> pulumi.ResourceOptions:
     """
     flags = ("enableServerSideApply", "enableConfigMapMutable", "enableSecretMutable", "suppressDeprecationWarnings")
     inputs = {**dict.fromkeys(flags, "true"), **({"clusterIdentifier": cluster} if cluster else {})}
-    opts = pulumi.ResourceOptions(version=version("pulumi-kubernetes"))
+    opts = pulumi.ResourceOptions(version=sdk_version())
     return pulumi.ResourceOptions(providers=[pulumi.ProviderResource("kubernetes", PROVIDER, inputs, opts)])

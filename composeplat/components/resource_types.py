@@ -8,6 +8,7 @@ registers the same type with the same inputs without them.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -34,12 +35,18 @@ _SECRET = ("v1", "Secret")
 _SECRET_FIELDS = ("data", "stringData")
 
 
+@cache
+def sdk_version() -> str:
+    """Return the version of the Kubernetes SDK, which is that of its provider; Python parses a file for each answer."""
+    return version("pulumi-kubernetes")
+
+
 def register_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
     """Register an object by the name of its type."""
     version_and_kind = manifest["apiVersion"], manifest["kind"]
     secret_fields = _SECRET_FIELDS if version_and_kind == _SECRET else ()
     inputs = {key: pulumi.Output.secret(value) if key in secret_fields else value for key, value in manifest.items()}
-    own = pulumi.ResourceOptions(version=version("pulumi-kubernetes"), additional_secret_outputs=list(secret_fields))
+    own = pulumi.ResourceOptions(version=sdk_version(), additional_secret_outputs=list(secret_fields))
     return pulumi.CustomResource(_type_name(*version_and_kind), name, inputs, pulumi.ResourceOptions.merge(own, opts))
 
 
