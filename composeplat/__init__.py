@@ -24,6 +24,7 @@ _HOMES = {
     "Loaded": "composeplat.compose.load",
     "Plan": "composeplat.plan",
     "Request": "composeplat.compose.options",
+    "Service": "composeplat.components.service",
     "Settings": "composeplat.compose.options",
     "load_definition": "composeplat.compose.load",
     "make_plan": "composeplat.plan",

@@ -39,6 +39,7 @@ def test_public_names() -> None:
         "Loaded",
         "Plan",
         "Request",
+        "Service",
         "Settings",
         "load_definition",
         "make_plan",

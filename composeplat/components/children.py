@@ -1,11 +1,12 @@
 """The components below a ``ComposeStack``: of services, volumes, networks and endpoints.
 
-Owns which objects are below which component, and the values that a program reads of each.
-Must not decide the order between them: the stack does.
+Owns which objects are below which component, the values that a program reads of each, and the order between them.
+Must not decide what a component has: the plan does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 import pulumi
@@ -21,6 +22,7 @@ from composeplat.components.resource_names import (
     VOLUME_TYPE,
     ResourceName,
 )
+from composeplat.plan import Plan
 from composeplat.plan.desired import (
     BuiltImage,
     DesiredObject,
@@ -92,6 +94,9 @@ class ComposeService(Child):
         name = ResourceName.make(stack, ResourceKind.SERVICE, plan.cluster_name)
         own = pulumi.ResourceOptions(transforms=registrar.transforms_of(plan.name))
         super().__init__(SERVICE_TYPE, name, registrar, pulumi.ResourceOptions.merge(opts, own))
+        self._use_service_plan(stack, plan, registrar)
+
+    def _use_service_plan(self, stack: str, plan: ServicePlan, registrar: Registrar) -> None:
         self._stack, self._plan = stack, plan
         self._endpoints: list[tuple[ComposeEndpoints, tuple[str, ...]]] = []
         self.selector = registrar.identity.selector(plan.workload_name)
@@ -188,3 +193,40 @@ class ComposeEndpoints(Child):
             self._register(desired)
         self.urls = pulumi.Output.all(*(registrar.late.texts.text(url) for url in plan.urls))
         self.register_outputs({})
+
+
+class Parts:
+    """The parts of a plan below a component, each registered after those that it needs."""
+
+    def __init__(
+        self, parent: pulumi.Resource, plan: Plan, services: Mapping[str, ComposeService], registrar: Registrar
+    ) -> None:
+        self._plan, self._services, self._registrar = plan, services, registrar
+        self._parent, self._child = parent, pulumi.ResourceOptions(parent=parent)
+
+    def register(
+        self, gate: DependencyGate | None = None, *, builder: str = "", building: Collection[str] | None = None
+    ) -> None:
+        plan, registrar, stack, child = self._plan, self._registrar, self._registrar.stack, self._child
+        for image in plan.images:
+            # Images are in the order of their builds, which can differ from the order of services.
+            self._services[image.service].add_image(image, builder)
+        # Objects come after all images, so that nothing is deployed if a build fails.
+        registrar.await_builds(building)
+        self.files = registrar.register_files(plan, self._parent)
+        self.volumes = {volume.name: ComposeVolume(stack, volume, registrar, child) for volume in plan.volumes}
+        # Before the pods that they are for.
+        self.networks = {network.name: ComposeNetwork(stack, network, registrar, child) for network in plan.networks}
+        for service in self._services.values():
+            service.add_objects(gate)
+        for service in self._services.values():
+            service.add_extras()
+        self.endpoints = {found.name: ComposeEndpoints(stack, found, registrar, child) for found in plan.endpoints}
+        self._add_urls()
+
+    def _add_urls(self) -> None:
+        """Let each service know the endpoints that lead to it, also of a plan with a part of the services."""
+        for endpoint in self._plan.endpoints:
+            for name, urls in endpoint.urls_by_service.items():
+                if name in self._services:
+                    self._services[name].add_endpoint(self.endpoints[endpoint.name], urls)

@@ -12,7 +12,8 @@ from typing import Any
 import pulumi
 
 from composeplat.components.children import ComposeService
-from composeplat.components.resource_names import STACK_TYPE
+from composeplat.components.resource_names import SERVICE_TYPE, STACK_TYPE
+from composeplat.components.service import Service
 from composeplat.components.stack import ComposeStack
 
 Outputs = dict[str, Any]
@@ -42,4 +43,22 @@ def _of_service(service: ComposeService) -> Outputs:
     return {"name": service.name, "address": service.address, "ports": service.ports, "urls": service.urls}
 
 
-CONSTRUCTORS: dict[str, Callable[..., tuple[pulumi.Resource, Outputs]]] = {STACK_TYPE: make_stack}
+def make_service(
+    name: str, arguments: dict[str, Any], opts: pulumi.ResourceOptions | None
+) -> tuple[pulumi.Resource, Outputs]:
+    service = Service(name, **arguments, opts=opts)
+    outputs = {
+        **_of_service(service),
+        "namespace": service.namespace,
+        "claims": {volume: found.claim_name for volume, found in service.volumes.items()},
+        "image": service.image,
+        "digest": service.digest,
+        "env": service.env,
+    }
+    return service, outputs
+
+
+CONSTRUCTORS: dict[str, Callable[..., tuple[pulumi.Resource, Outputs]]] = {
+    SERVICE_TYPE: make_service,
+    STACK_TYPE: make_stack,
+}

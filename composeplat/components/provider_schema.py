@@ -14,12 +14,24 @@ from pulumi.provider.experimental.analyzer import Analyzer, ComponentDefinition
 from pulumi.provider.experimental.schema import generate_schema
 
 from composeplat import __version__
-from composeplat.components.provider_inputs import snake_case
-from composeplat.components.provider_types import ComposeStackArgs, ComposeStackResult
-from composeplat.components.resource_names import STACK_TYPE
+from composeplat.components.provider_types import (
+    ComposeStackArgs,
+    ComposeStackResult,
+    RequiredServiceArgs,
+    ServiceArgs,
+    ServiceResult,
+    SettingArgs,
+    SingleServiceResult,
+)
+from composeplat.components.resource_names import SERVICE_TYPE, STACK_TYPE
 from composeplat.compose.options import SETTINGS
 
-_COMPONENTS: dict[str, tuple[type, type]] = {STACK_TYPE: (ComposeStackArgs, ComposeStackResult)}
+_COMPONENTS: dict[str, tuple[type, type]] = {
+    STACK_TYPE: (ComposeStackArgs, ComposeStackResult),
+    SERVICE_TYPE: (ServiceArgs, SingleServiceResult),
+}
+#: Types that others inherit: the analyzer leaves out the descriptions of inherited properties.
+_BASES = (SettingArgs, RequiredServiceArgs, ServiceResult)
 _PACKAGE = "composeplat"
 _SECRETS = {"password", "env"}
 _LANGUAGES = {
@@ -45,21 +57,27 @@ def make_schema() -> str:
         )
     package = generate_schema(_PACKAGE, __version__, None, components, analyzer.type_definitions, [])
     schema = {**package.to_json(), "language": _LANGUAGES}
-    for resource in schema["resources"].values():
-        _describe_settings(resource["inputProperties"])
+    inherited = _inherited_descriptions(analyzer)
     for described in (*schema["resources"].values(), *schema["types"].values()):
         for group in ("inputProperties", "properties"):
             for name, found in described.get(group, {}).items():
+                found.setdefault("description", inherited.get(name, ""))
                 _tidy(name, found)
     return json.dumps(schema, indent=2) + "\n"
 
 
-def _describe_settings(properties: dict[str, Any]) -> None:
-    """Describe each setting as its option of the command line does."""
-    rows = {row.argument: row for row in SETTINGS.values()}
-    for name, found in properties.items():
-        if "description" not in found:
-            found["description"] = rows[snake_case(name)].help
+def _inherited_descriptions(analyzer: Analyzer) -> dict[str, str]:
+    """Describe each setting as its option of the command line does, unless its type has a description."""
+    found = {argument: row.help for row in SETTINGS.values() if (argument := row.argument)}
+    for base in _BASES:
+        properties, names = analyzer.analyze_type(base, is_component_output=base is ServiceResult)
+        found |= {names[name]: text for name, item in properties.items() if (text := item.description)}
+    return {_camel_case(name): text for name, text in found.items()}
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _tidy(name: str, found: dict[str, Any]) -> None:

@@ -23,11 +23,7 @@ class RegistryLogin(TypedDict):
     """The password or token."""
 
 
-class ComposeStackArgs(TypedDict, total=False):
-    file: str
-    """The Compose file, relative to the working folder of the program; by default a file is looked for."""
-    files: list[str]
-    """Several Compose files, instead of `file`: later ones are merged into earlier ones."""
+class SettingArgs(TypedDict, total=False):
     environment_name: str
     """The name of the environment; by default the name of the resource."""
     namespace: Input[str]
@@ -44,19 +40,37 @@ class ComposeStackArgs(TypedDict, total=False):
     fill_image: str
     pull_secret: bool
     allow_outside: bool
-    env_files: list[str]
-    """Env files, instead of `.env`; relative to the working folder of the program."""
     variables: dict[str, Input[str]]
-    """The variables of the Compose file, instead of those of the shell that runs Pulumi."""
-    images: dict[str, Input[str]]
-    """Other images for services, by the services' names, instead of those of the file and of builds."""
+    """The variables for `${NAME}`, instead of those of the shell that runs Pulumi."""
     builder: str
-    timeout: float
     registries: list[Input[RegistryLogin]]
     """Logins for registries, instead of those of the Docker configuration."""
+
+
+class ComposeStackArgs(SettingArgs, total=False):
+    file: str
+    """The Compose file, relative to the working folder of the program; by default a file is looked for."""
+    files: list[str]
+    """Several Compose files, instead of `file`: later ones are merged into earlier ones."""
+    env_files: list[str]
+    """Env files, instead of `.env`; relative to the working folder of the program."""
+    images: dict[str, Input[str]]
+    """Other images for services, by the services' names, instead of those of the file and of builds."""
+    timeout: float
     waits: bool
     """Whether services wait for the conditions of `depends_on` in the cluster of the kubeconfig; if not, Pulumi waits.
     By default true, but false with a Kubernetes provider or with an output as `namespace`."""
+
+
+class RequiredServiceArgs(TypedDict):
+    compose: str
+    """The keys of the service, as they would be below its name in a Compose file. Documents after `---` are parts of a
+    Compose file, such as `volumes`. Paths are relative to the working folder of the program."""
+
+
+class ServiceArgs(SettingArgs, RequiredServiceArgs, total=False):
+    service_name: str
+    """The name of the service in the cluster; by default the name of the resource."""
 
 
 class ServiceResult(TypedDict):
@@ -91,3 +105,18 @@ class ComposeStackResult(TypedDict):
     """The digests of the images, by the names of the services; empty for one that the file does not name by digest."""
     env: Output[dict[str, dict[str, str]]]
     """The environment variables of the file, by the names of the services, as a secret."""
+
+
+class SingleServiceResult(ServiceResult):
+    """A service alone, from the keys that it would have in a Compose file."""
+
+    namespace: Output[str]
+    """The namespace of the objects."""
+    claims: Output[dict[str, str]]
+    """The names of the PersistentVolumeClaims, by the names of the volumes."""
+    image: Output[str]
+    """The reference of the image; of a built image, by digest."""
+    digest: Output[str]
+    """The digest of the image; empty if it is not built and named without one."""
+    env: Output[dict[str, str]]
+    """The environment variables, as a secret."""

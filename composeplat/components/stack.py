@@ -1,6 +1,6 @@
 """``ComposeStack``: a Compose file as a Pulumi component, with a component for each service, volume and endpoint.
 
-Owns its arguments, and the order in which its parts are registered.
+Owns its arguments. The order of its parts is that of :class:`~composeplat.components.children.Parts`.
 ``platform deploy``, plain ``pulumi`` and programs of users have the same component, with the same names of resources.
 """
 
@@ -15,7 +15,14 @@ import pulumi
 
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
-from composeplat.components.children import Child, ComposeEndpoints, ComposeNetwork, ComposeService, ComposeVolume
+from composeplat.components.children import (
+    Child,
+    ComposeEndpoints,
+    ComposeNetwork,
+    ComposeService,
+    ComposeVolume,
+    Parts,
+)
 from composeplat.components.definition import parse_images, parse_logins, plan_definition, plan_extra_objects, with_hint
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
@@ -158,30 +165,10 @@ class ComposeStack(pulumi.ComponentResource):
         registrar.ports.start_reading(plan.objects)
         child = pulumi.ResourceOptions(parent=self)
         self.services = {service.name: ComposeService(name, service, registrar, child) for service in plan.services}
-        for image in plan.images:
-            # Images are in the order of their builds, which can differ from the order of services.
-            self.services[image.service].add_image(image, builder)
-        # Objects come after all images, so that nothing is deployed if a build fails.
-        registrar.await_builds(building)
-        self.files = registrar.register_files(plan, self)
-        self.volumes = {volume.name: ComposeVolume(name, volume, registrar, child) for volume in plan.volumes}
-        # Before the pods that they are for.
-        self.networks = {network.name: ComposeNetwork(name, network, registrar, child) for network in plan.networks}
-        for service in self.services.values():
-            service.add_objects(gate)
-        for service in self.services.values():
-            service.add_extras()
-        self.endpoints = {
-            endpoint.name: ComposeEndpoints(name, endpoint, registrar, child) for endpoint in plan.endpoints
-        }
-        self._add_urls(plan)
-
-    def _add_urls(self, plan: Plan) -> None:
-        """Let each service know the endpoints that lead to it, also of a plan with a part of the services."""
-        for endpoint in plan.endpoints:
-            for name, urls in endpoint.urls_by_service.items():
-                if name in self.services:
-                    self.services[name].add_endpoint(self.endpoints[endpoint.name], urls)
+        parts = Parts(self, plan, self.services, registrar)
+        parts.register(gate, builder=builder, building=building)
+        self.files, self.volumes, self.networks = parts.files, parts.volumes, parts.networks
+        self.endpoints = parts.endpoints
 
     @property
     def objects(self) -> dict[str, pulumi.CustomResource]:

@@ -283,6 +283,8 @@ class Request(Options):
     """Logins by registry; they win over those of the Docker configuration."""
     standard_input: bytes | None = None
     """The content of ``-``, where that is not the process's standard input."""
+    snippet_of: str = ""
+    """The service whose keys are the first document of ``-``; empty for a whole definition."""
 
 
 @record(kw_only=True)

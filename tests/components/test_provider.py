@@ -19,11 +19,12 @@ from pulumi.output import UNKNOWN
 from composeplat import __version__
 from composeplat.components.provider import ComponentProvider
 from composeplat.components.provider_inputs import read_arguments, snake_case
+from composeplat.components.service import Service
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.options import SETTINGS
 
 SCHEMA: dict[str, Any] = json.loads(ComponentProvider().schema or "")
-STACK = "composeplat:index:ComposeStack"
+STACK, SERVICE = "composeplat:index:ComposeStack", "composeplat:index:Service"
 #: Arguments of the class that programs in other languages have not: those of ``platform``, options of a resource, and
 #: functions and objects of a program, which has transforms and resources of its own. In Python alone,
 #: resources that a program had before move into a stack.
@@ -42,6 +43,21 @@ def test_each_argument_is_an_input() -> None:
     may_be_outputs = {name for name, found in inputs.items() if not found.get("plain")}
     assert may_be_outputs == {row.argument for row in SETTINGS.values() if row.may_be_output}
     assert {name for name in inputs if "description" not in inputs[name]} == set()
+
+
+def test_each_argument_of_a_service_alone_is_an_input() -> None:
+    """The inputs are the arguments of the class, and the settings that have an effect on a service alone."""
+    parameters = inspect.signature(Service.__init__, eval_str=True).parameters.keys() - {
+        "self",
+        "name",
+        "opts",
+        "settings",
+    }
+    inputs = {snake_case(name) for name in SCHEMA["resources"][SERVICE]["inputProperties"]}
+
+    assert inputs == parameters | {row.argument for row in SETTINGS.values()} - {"timeout"}
+    assert SCHEMA["resources"][SERVICE]["requiredInputs"] == ["compose"]
+    assert read(dict, SERVICE) == ({}, ["compose is missing"])
 
 
 def test_passwords_are_secrets() -> None:
@@ -129,11 +145,11 @@ def test_wrong_inputs() -> None:
         "full must be true or false",
         "profiles must be a list",
         "gateway is a secret, and objects would show it: give a plain value",
-        f"envFiles[0] {unknown}",
         f"variables {unknown}",
-        "timeout must be a number",
         "registries[0].pasword is not an input of this resource; did you mean 'password'?",
         "registries[0].password is missing",
+        f"envFiles[0] {unknown}",
+        "timeout must be a number",
     ]
 
 

@@ -165,3 +165,67 @@ def test_order(environment: Environment, program: YamlProgram) -> None:
     program.expect("up", "--yes", "--skip-preview")
 
     check_order(environment, "db", "web")
+
+
+ALONE = f"""\
+name: shop
+runtime: yaml
+config:
+  login: {{type: string, secret: true}}
+resources:
+  space:
+    type: kubernetes:core/v1:Namespace
+    properties: {{metadata: {{name: "${{pulumi.stack}}"}}}}
+  store:
+    type: composeplat:index:Service
+    properties:
+      namespace: ${{pulumi.stack}}
+      endpointDomain: localhost
+      variables: {{LOGIN: "${{login}}", ZONE: "${{space.id}}"}}
+      compose: |
+        image: busybox:1.37
+        command: {SLEEP.replace("$", "$$")}
+        stop_grace_period: 0
+        ports: ["8080:80"]
+        environment: {{LOGIN: "$${{LOGIN}}", ZONE: "$${{ZONE}}"}}
+        volumes: ["data:/data"]
+        ---
+        volumes: {{data: {{size: 32Mi}}}}
+    options: {{dependsOn: ["${{space}}"]}}
+  facts:
+    type: kubernetes:core/v1:ConfigMap
+    properties:
+      metadata: {{name: facts, namespace: "${{space.metadata.name}}"}}
+      data:
+        address: ${{store.address}}
+        claim: ${{store.claims["data"]}}
+        url: ${{store.urls[0]}}
+"""
+
+
+def test_a_service_alone(environment: Environment, program: YamlProgram) -> None:
+    """A service alone runs with its volume and endpoint, shows no change then, keeps its secret, and is destroyed."""
+    program.write({"Pulumi.yaml": ALONE})
+    program.expect("config", "set", "--secret", "login", "open sesame")
+    program.expect("up", "--yes", "--skip-preview")
+
+    namespace = environment.namespace
+    assert environment.names() == {
+        "StatefulSet/store", "Service/store", "Secret/store-env", "PersistentVolumeClaim/data", "Ingress/store",
+        "ConfigMap/facts",
+    }  # fmt: skip
+    assert config_map(environment, "facts") == {
+        "address": f"store.{namespace}.svc", "claim": "data", "url": f"https://store-{namespace}.localhost",
+    }  # fmt: skip
+    (pod,) = environment.pods("store")
+    shown = environment.exec(pod["metadata"]["name"], "sh", "-c", 'echo "$LOGIN $ZONE"')
+    assert shown == f"open sesame {namespace}\n"
+    assert "open sesame" not in program.expect("stack", "export")
+    program.expect("preview", "--expect-no-changes")
+
+    changed = ALONE.replace("32Mi", "64Mi").replace("stop_grace_period: 0", "stop_grace_period: 0\n        scale: 2")
+    program.write({"Pulumi.yaml": changed})
+    program.expect("up", "--yes", "--skip-preview")
+    assert len(environment.pods("store")) == 2
+    program.expect("destroy", "--yes", "--skip-preview")
+    assert environment.names() == set(), "the namespace of the program goes with everything in it"

@@ -57,20 +57,25 @@ def type_check(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: make extras installs it")
 def test_typescript(tmp_path: Path) -> None:
-    """The program of the page compiles, and one with a wrong input does not."""
+    """The programs of the page compile, and one with a wrong input does not."""
     done = type_check(tmp_path, FILES["index.ts"])
     assert done.returncode == 0, done.stdout + done.stderr
+
+    alone = type_check(tmp_path, FILES["alone.ts"])
+    assert alone.returncode == 0, alone.stdout + alone.stderr
 
     wrong = type_check(tmp_path, FILES["index.ts"].replace('"localhost"', "8080"))
     assert "Type 'number' is not assignable to type 'Input<string | undefined>'" in wrong.stdout
 
 
 def test_go(tmp_path: Path) -> None:
-    """The program of the page compiles, and one with a wrong input does not."""
+    """The programs of the page compile, and one with a wrong input does not."""
     for name in ("go.mod", "go.sum"):
         shutil.copy(HERE / "go_program" / name, tmp_path)
     write_sdk("go", tmp_path / "sdk" / "go")
     (tmp_path / "main.go").write_text(FILES["main.go"])
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "main.go").write_text(FILES["alone.go"])
     done = go(tmp_path, "vet", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 

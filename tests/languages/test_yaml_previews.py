@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.languages.yaml_program import YamlProgram, make_program
+from tests.page_commands import read_steps
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -172,3 +174,46 @@ def test_paths_are_relative_to_the_working_folder(program: YamlProgram) -> None:
     })  # fmt: skip
 
     assert 'image: "nginx:7"' in program.expect("preview", "--diff")
+
+
+PAGE = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+ALONE = next(step.content for step in read_steps(PAGE) if step.argument == "alone.yaml")
+SPACE = """\
+  space: {type: "kubernetes:core/v1:Namespace", properties: {metadata: {name: team}}}
+outputs:
+  port: ${db.ports[0]}
+  zone: ${db.env["ZONE"]}
+"""
+
+
+def test_a_service_alone(program: YamlProgram) -> None:
+    """The program of the page has the outputs of a service; what is not known is named, and a secret not shown."""
+    text = ALONE.replace("outputs:\n", SPACE).replace(
+        "PASSWORD: ${password}", "PASSWORD: ${password}\n        ZONE: ${space.id}"
+    )
+    text = text.replace("POSTGRES_PASSWORD:", "ZONE: $${ZONE}\n          POSTGRES_PASSWORD:")
+    program.write({"Pulumi.yaml": text})
+    program.expect("config", "set", "--secret", "password", "open sesame")
+
+    done = program.pulumi("preview", "--diff")
+    shown = done.stdout + done.stderr
+    outputs = [line.strip() for line in shown.partition("--outputs:--")[2].splitlines()]
+    assert outputs[1:5] == ['address: "db.team.svc"', 'claim  : "data"', "port   : 5432", "zone   : [unknown]"]
+    assert "ZONE is not known before the update; objects that have it show no value" in shown
+    assert "open sesame" not in shown
+
+
+def test_errors_of_a_service_alone(program: YamlProgram) -> None:
+    """The errors of a snippet have their places in it."""
+    wrong = ALONE.replace('ports:\n          - "5432"', "depends_on:\n          - cache").replace(
+        "size: 5Gi", "size: x"
+    )
+    program.write({"Pulumi.yaml": wrong})
+    program.expect("config", "set", "--secret", "password", "open sesame")
+
+    output = program.fail("preview")
+    assert (
+        "error: composeplat:index:Service resource 'db' has a problem:\n"
+        "    db:5:5: error: services.db.depends_on[0] names 'cache', which is not a service of the definition"
+    ) in output
+    assert "    db:11:11: error: volumes.data.size must be a size" in output

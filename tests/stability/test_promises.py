@@ -49,6 +49,7 @@ PROMISES = HERE / "promises"
 #: The classes that a program of the user makes and reads.
 COMPONENTS = (
     composeplat.ComposeStack,
+    composeplat.Service,
     composeplat.ComposeService,
     composeplat.ComposeVolume,
     composeplat.ComposeNetwork,
@@ -166,9 +167,10 @@ def python(_: Path) -> Iterator[str]:
     yield from (f"composeplat.{name}" for name in composeplat.__all__)
     for cls in COMPONENTS:
         yield from (f"{cls.__name__}.{name}: {kind}" for name, kind in _attributes(cls))
-    for name, parameter in inspect.signature(composeplat.ComposeStack).parameters.items():
-        if name not in _OF_THE_DEPLOY:
-            yield f"ComposeStack({parameter})"
+    for cls in (composeplat.ComposeStack, composeplat.Service):
+        for name, parameter in inspect.signature(cls).parameters.items():
+            if name not in _OF_THE_DEPLOY:
+                yield f"{cls.__name__}({parameter})"
 
 
 def _attributes(cls: type) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from composeplat.compose.discovery import MAX_DEFINITION_BYTES, MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines, parse_lines
-from composeplat.compose.nodes import Node, Scalar
+from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.options import Request
 from composeplat.compose.variables import Variables
 from composeplat.compose.yaml_reader import NodeCount, StopReading, decode, read_nodes
@@ -40,7 +40,7 @@ class Sources:
     def shown(self, path: str) -> str:
         """Return the path relative to the current folder, unless the file is above it."""
         if path == "-":
-            return "<stdin>"
+            return self.request.snippet_of or "<stdin>"
         relative = os.path.relpath(path, self.request.folder)
         return path if relative.startswith("..") else relative
 
@@ -76,6 +76,8 @@ class Sources:
         except StopReading:
             self.complete = False
             return []
+        if path == "-" and self.request.snippet_of:
+            documents = _with_service(documents, self.request.snippet_of, Span(source))
         return [node for node in documents if not (isinstance(node, Scalar) and node.is_null)]
 
     def _report_unreadable(self, path: str, base: Path, error: files.Unreadable) -> None:
@@ -109,3 +111,10 @@ class Sources:
         except StopReading:
             return None
         return parse_lines(source, self.report, raw=raw)
+
+
+def _with_service(documents: list[Node], name: str, span: Span) -> list[Node]:
+    """Put the first document, the keys of a service, below ``services``; the others are parts of a definition."""
+    first, *others = documents or [Mapping(span)]
+    services = Mapping(first.span, {name: (Scalar(first.span, name, name), first)})
+    return [Mapping(first.span, {"services": (Scalar(first.span, "services", "services"), services)}), *others]

@@ -1,0 +1,115 @@
+"""``Service``: a service alone as a Pulumi component, from the keys that it would have in a Compose file.
+
+Owns how the keys of one service become a definition.
+Must not know a key: the definition is read like any other.
+
+The component is the parent of the service's objects, as that of a service in a stack is. Both have the same type; their
+URNs differ, since a service in a stack has the stack as its parent and a name with a kind: ``shop-service/web``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from composeplat.cluster.kubeconfig import read_kubeconfig
+from composeplat.components.children import ComposeEndpoints, ComposeService, ComposeVolume, Parts
+from composeplat.components.definition import parse_logins, plan_definition
+from composeplat.components.late_texts import LateTexts
+from composeplat.components.registrar import Registrar
+from composeplat.components.resource_names import SERVICE_TYPE
+from composeplat.compose.options import SETTINGS, Request
+from composeplat.compose.variables import looks_secret
+from composeplat.plan import Plan, ServicePlan
+
+_OUTSIDE_OPTION = "allow_outside=True"
+
+
+class Service(ComposeService):
+    """A service alone, with its volumes and endpoints.
+
+    ``compose`` is a text with the keys of the service. Documents that follow it, after ``---``, are parts of a
+    definition, such as ``volumes``. Its variables may be outputs. ``settings`` are the arguments of ``ComposeStack`` of
+    the same names. Pulumi waits until the service is ready.
+    """
+
+    namespace: pulumi.Output[str]
+    volumes: dict[str, ComposeVolume]
+    endpoints: dict[str, ComposeEndpoints]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        compose: str,
+        service_name: str = "",
+        environment_name: str = "",
+        variables: Mapping[str, pulumi.Input[str]] | None = None,
+        registries: Sequence[Mapping[str, pulumi.Input[str]]] = (),
+        opts: pulumi.ResourceOptions | None = None,
+        **settings: Any,
+    ) -> None:
+        pulumi.ComponentResource.__init__(self, SERVICE_TYPE, name, None, opts)
+        late = LateTexts()
+        request = Request(
+            **_options(settings, late),
+            standard_input=compose.encode(errors="surrogatepass"),
+            snippet_of=service_name or name,
+            name=environment_name or name,
+            shell=_shell(variables, late),
+            logins=parse_logins(registries, late),
+            **_of_program(),
+        )
+        plan = plan_definition(request, self, {}, late)
+        late.report_unknown(self)
+        self.objects = {}
+        self._registrar = Registrar(name, plan, {}, request.logins, None, late, awaits=True, is_typed=True)
+        self._register_all(_single_service(plan, request.snippet_of), plan, request.builder)
+        self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
+
+    def _register_all(self, own: ServicePlan, plan: Plan, builder: str) -> None:
+        self._registrar.ports.start_reading(plan.objects)
+        self._use_service_plan(self._registrar.stack, own, self._registrar)
+        parts = Parts(self, plan, {own.name: self}, self._registrar)
+        parts.register(builder=builder)
+        self.volumes, self.endpoints = parts.volumes, parts.endpoints
+
+
+def _of_program() -> dict[str, Any]:
+    """Return what a request has of the program's process."""
+    return {
+        "files": ("-",),
+        "folder": Path.cwd(),
+        "outside_option": _OUTSIDE_OPTION,
+        "context_namespace": read_kubeconfig(os.environ).namespace(),
+    }
+
+
+def _shell(variables: Mapping[str, pulumi.Input[str]] | None, late: LateTexts) -> dict[str, str]:
+    given = dict(os.environ) if variables is None else variables
+    return {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
+
+
+def _single_service(plan: Plan, name: str) -> ServicePlan:
+    """Return the plan of the service; a document after the first may not add another one."""
+    others = [service.name for service in plan.services if service.name != name]
+    if others:
+        raise pulumi.RunError(f"'compose' has other services than '{name}': {', '.join(others)}; use ComposeStack")
+    (own,) = plan.services
+    return own
+
+
+def _options(settings: Mapping[str, Any], late: LateTexts) -> dict[str, Any]:
+    # No hook waits for a condition, so there is no timeout.
+    rows = {row.argument: (option, row) for option, row in SETTINGS.items() if option != "timeout"}
+    if unknown := sorted(settings.keys() - rows.keys()):
+        raise TypeError(f"Service() got unexpected arguments: {', '.join(unknown)}")
+    read = {}
+    for argument, value in settings.items():
+        option, row = rows[argument]
+        read[option] = late.add(argument, value) if row.may_be_output else value
+    return read
