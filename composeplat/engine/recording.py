@@ -74,11 +74,15 @@ class Recording:
             self._revision = replace(revision, number=number)
 
     def end(self, result: Result) -> None:
-        """Write how it ended, or remove it if it changed nothing."""
+        """Write how it ended, or remove it if it changed nothing.
+
+        After one that failed or was killed it stays: that what runs is good is known from this one.
+        """
         if self._revision is None:
             return
         with self._tolerating():
-            if not self._changes and not self.has_failed:
+            completes_another = result.is_good and bool(self._before) and not self._before[0].result.is_good
+            if not self._changes and not self.has_failed and not completes_another:
                 delete_revision(self.api, self.stack, self._revision.number)
                 return
             packed = pack_facts(self._facts()) if result.is_good and self.command != "destroy" else b""

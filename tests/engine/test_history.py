@@ -124,6 +124,16 @@ def test_no_change(stack: Any, api: Any) -> None:
     assert results(api) == {1: Result.FAILED}
 
 
+def test_no_change_after_a_failure(stack: Any, api: Any) -> None:
+    """The first run that ends well after a failure is a revision, though nothing was left to change."""
+    deploy(stack, api, Operation.UPDATE, fails=True)
+    deploy(stack, api)
+    deploy(stack, api)
+
+    assert results(api) == {1: Result.FAILED, 2: Result.DONE}
+    assert read_history(api, "team", "demo")[0].can_roll_back
+
+
 def test_changes_that_were_not_made(stack: Any, api: Any) -> None:
     """An operation that was only planned is no change."""
     with record_deployment(stack, api, Plan(environment="demo", namespace="team"), DeployOptions(), "deploy") as found:
