@@ -31,6 +31,8 @@ LOADED_LABEL = f"{LABEL_PREFIX}/loaded"
 #: No node has it: a DaemonSet whose pods need it has none.
 NO_NODE_LABEL = f"{LABEL_PREFIX}/asleep"
 MANAGED_BY = "composeplat"
+#: Of each object; its value is :data:`MANAGED_BY`.
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 #: Init containers of services with volumes.
 TOOLS_CONTAINER = "platform-tools"
 FILL_CONTAINER = "platform-fill"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
-
-import typer
 
 from composeplat import progress
 from composeplat.cli.console import table, write_output
+from composeplat.cli.questions import confirm
 from composeplat.diagnostics import ComposeplatError, printable
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.prune import Scope, delete_leftovers, find_leftovers
@@ -32,7 +30,5 @@ def run(*, all_images: bool, volumes: bool, yes: bool) -> None:
 
 
 def _confirm(size: int) -> None:
-    if not sys.stdin.isatty():
-        raise ComposeplatError("nothing was deleted: there is no terminal to confirm that on", "give --yes too")
-    if not typer.confirm(f"Delete this, {format_bytes(size)}?", default=False, err=True):
-        raise ComposeplatError("nothing was deleted")
+    no_terminal = ComposeplatError("nothing was deleted: there is no terminal to confirm that on", "give --yes too")
+    confirm(f"Delete this, {format_bytes(size)}?", no_terminal, refused="nothing was deleted")

@@ -14,6 +14,7 @@ from composeplat.cli.console import show_report, table, write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import READING, Choice, request_for, with_choice
 from composeplat.compose.load import Loaded, load, read
+from composeplat.compose.options import UNKNOWN_DOMAIN
 from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
 from composeplat.plan import make_plan
@@ -50,7 +51,7 @@ def run(choice: Choice, *, view: View, as_json: bool, substitute: bool, quiet: b
 
 def _content(loaded: Loaded, view: View) -> Any:
     # A definition can be sound before anyone has chosen a domain: that is for render and deploy to say.
-    settings = replace(loaded.settings, domain=loaded.settings.domain or "domain.invalid")
+    settings = replace(loaded.settings, domain=loaded.settings.domain or UNKNOWN_DOMAIN)
     plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
     if loaded.report.errors:
         return None

@@ -15,7 +15,6 @@ from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.api import Api
 from composeplat.cluster.capabilities import Capabilities, read_capabilities
 from composeplat.compatibility.check import make_check
-from composeplat.compatibility.explanation import UNKNOWN_DOMAIN
 from composeplat.compatibility.findings import Check
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.init_jobs import without_init_jobs
@@ -23,7 +22,7 @@ from composeplat.compose.load import Loaded
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.load.line_ends import check_built_scripts
 from composeplat.compose.load.variables import namespace_of
-from composeplat.compose.options import Request
+from composeplat.compose.options import UNKNOWN_DOMAIN, Request
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.target import Target, find_target

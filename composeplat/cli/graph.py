@@ -14,6 +14,7 @@ from composeplat.cli.console import show_report, write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import PLANNING, READING, Choice, request_for, with_choice
 from composeplat.compose.load import load
+from composeplat.compose.options import UNKNOWN_DOMAIN
 from composeplat.diagnostics import Exit
 from composeplat.plan import make_plan
 from composeplat.plan.service_graph import Graph, make_graph
@@ -21,8 +22,6 @@ from composeplat.render.graph_svg import render_svg
 from composeplat.render.graph_text import render_dot, render_mermaid
 
 app = App()
-#: No address has it, as addresses need the domain of a cluster.
-_NO_DOMAIN = "domain.invalid"
 
 
 class Format(StrEnum):
@@ -41,7 +40,7 @@ _RENDERERS: Mapping[Format, Callable[[Graph], str]] = {
 def run(choice: Choice, *, form: Format, services: Sequence[str]) -> Exit:
     """Print nothing of an invalid definition, as ``render``."""
     loaded = load(request_for(choice))
-    settings = replace(loaded.settings, domain=loaded.settings.domain or _NO_DOMAIN)
+    settings = replace(loaded.settings, domain=loaded.settings.domain or UNKNOWN_DOMAIN)
     plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
     failed = show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
     if failed:

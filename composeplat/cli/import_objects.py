@@ -29,6 +29,7 @@ from composeplat.cli.operations import (
     show_refusal,
     stack_for,
 )
+from composeplat.cli.questions import confirm
 from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_and_count, printable
 from composeplat.engine.adoption import Action, Adoption
@@ -69,7 +70,8 @@ def run(choice: Choice, *, yes: bool, dry_run: bool, wait: bool, as_json: bool) 
         progress.conclude(_conclusion(planned, found, is_empty=is_empty))
         return Exit.DONE
     progress.note(_summary(found.entries))
-    _confirm(planned, yes=yes)
+    if not yes:
+        _confirm(planned)
     return _take_in(choice, planned, found, wait=wait, as_json=as_json)
 
 
@@ -96,16 +98,12 @@ def _take_in(choice: Choice, planned: Planned, found: Found, *, wait: bool, as_j
     return Exit.DONE
 
 
-def _confirm(planned: Planned, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ComposeplatError(
-            "nothing was changed: there is no terminal to confirm that on", "give --yes, or --dry-run to look only"
-        )
+def _confirm(planned: Planned) -> None:
+    no_terminal = ComposeplatError(
+        "nothing was changed: there is no terminal to confirm that on", "give --yes, or --dry-run to look only"
+    )
     question = f"Take over these objects, and deploy {printable(planned.where)}?"
-    if not typer.confirm(question, default=False, err=True):
-        raise ComposeplatError("nothing was changed")
+    confirm(question, no_terminal, refused="nothing was changed")
 
 
 # output ---------------------------------------------------------------------------------------------------------------

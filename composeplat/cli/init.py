@@ -22,6 +22,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, wants_color, write_unmasked
 from composeplat.cli.gathering import Gathered, gather
 from composeplat.cli.help_text import Guide
+from composeplat.cli.questions import confirm
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.codes import Effect, Severity
 from composeplat.compatibility.entries import Entry
@@ -149,12 +150,10 @@ def _colored(line: str, *, color: bool) -> str:
 def _confirm(path: Path, *, yes: bool) -> None:
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise ComposeplatError(
-            f"{path.name} was not written: there is no terminal to confirm that on", "give --yes too"
-        )
-    if not typer.confirm(f"Write {path.name}?", default=True, err=True):
-        raise ComposeplatError("nothing was written")
+    no_terminal = ComposeplatError(
+        f"{path.name} was not written: there is no terminal to confirm that on", "give --yes too"
+    )
+    confirm(f"Write {path.name}?", no_terminal, refused="nothing was written", default=True)
 
 
 def _write(path: Path, text: str) -> None:

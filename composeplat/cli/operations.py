@@ -23,7 +23,7 @@ from composeplat.cluster.other_clusters import EndpointDefaults
 from composeplat.cluster.variables import StoredVariables, read_variables
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.load.variables import namespace_of
-from composeplat.compose.options import Request
+from composeplat.compose.options import UNKNOWN_DOMAIN, Request
 from composeplat.compose.origins import Checker
 from composeplat.compose.variables import storable
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, join_some, printable
@@ -78,7 +78,7 @@ def plan_for(
         return None
     request = for_target(request, target)
     if (looking or not needs_domain) and not request.default_domain:
-        request = replace(request, default_domain="domain.invalid")
+        request = replace(request, default_domain=UNKNOWN_DOMAIN)
     with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
         answer = ask_cluster(request, target)
         loaded, plan = load_plan(answer.complete(request))

@@ -1,13 +1,16 @@
-"""Questions with a few possible answers, asked on a terminal until one of them is given.
+"""Questions on a terminal: those with a few possible answers, asked until one is given, and confirmations.
 
 Uses typer alone: click is no dependency of the package, although tools for development install it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import typer
+
+from composeplat.diagnostics import ComposeplatError
 
 
 def ask_number(question: str, count: int) -> int:
@@ -30,3 +33,11 @@ def ask_name(question: str, names: Sequence[str]) -> str:
         raise typer.BadParameter(f"it must be one of: {', '.join(names)}")
 
     return str(typer.prompt(f"{question} ({', '.join(names)})", value_proc=parse, err=True))
+
+
+def confirm(question: str, no_terminal: ComposeplatError, *, refused: str, default: bool = False) -> None:
+    """Ask before something is changed; raise an error without a terminal, and after a no."""
+    if not sys.stdin.isatty():
+        raise no_terminal
+    if not typer.confirm(question, default=default, err=True):
+        raise ComposeplatError(refused)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Annotated
 
@@ -27,6 +26,7 @@ from composeplat.cli.operations import (
 )
 from composeplat.cli.policies import pulumi_variables, show_violations, violation_rows
 from composeplat.cli.preview import change_rows, changes_summary, changes_text, with_own_name
+from composeplat.cli.questions import confirm
 from composeplat.cli.selection import OF_PULUMI, WORKING, Choice, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.operations import rollback as operation
@@ -112,12 +112,10 @@ def _document(planned: Planned, previewed: Outcome, outcome: Outcome, number: in
 
 def _confirm(planned: Planned, number: int) -> None:
     where = planned.where
-    if not sys.stdin.isatty():
-        raise ComposeplatError(
-            f"a rollback changes {where}, and there is no terminal to confirm that on", "give --yes, or --dry-run"
-        )
-    if not typer.confirm(f"Roll {where} back to revision {number}?", err=True):
-        raise ComposeplatError("not confirmed: nothing was changed")
+    no_terminal = ComposeplatError(
+        f"a rollback changes {where}, and there is no terminal to confirm that on", "give --yes, or --dry-run"
+    )
+    confirm(f"Roll {where} back to revision {number}?", no_terminal, refused="not confirmed: nothing was changed")
 
 
 @app.command(

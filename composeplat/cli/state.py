@@ -15,7 +15,7 @@ from composeplat.cli.console import table, write_output
 from composeplat.cli.help_text import Guide, Guided
 from composeplat.cli.operations import document, show_document
 from composeplat.cli.selection import WORKING, Choice, with_choice
-from composeplat.cli.state_place import StatePlace, confirm, is_ours, new_passphrase
+from composeplat.cli.state_place import StatePlace, confirm_change, is_ours, new_passphrase
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import state as operation
 from composeplat.engine.passphrase import find_passphrase, salt_of
@@ -79,7 +79,7 @@ def state_unlock_command(choice: Choice, yes: _Yes = False, as_json: opt.Json = 
         holder = "" if state is None else _holder(store, state)
         if holder:
             progress.note(holder)
-            confirm("Remove the lock? A run that still works would continue without it.", yes=yes)
+            confirm_change("Remove the lock? A run that still works would continue without it.", yes=yes)
             store.remove_lock()
     show_document(_document(place, "unlock", backend=store.backend.shown, unlocked=bool(holder)), as_json=as_json)
     progress.conclude(f"removed the lock of {place.where}" if holder else f"{place.where} is not locked")
@@ -134,7 +134,7 @@ def state_passphrase_command(
     if everything:
         names = ", ".join(f"{found.environment_name} in namespace {found.namespace}" for found in stores)
         progress.note(f"environments of {store.backend.shown}: {names}")
-        confirm(f"Change the passphrase of {len(stores)} environments?", yes=yes)
+        confirm_change(f"Change the passphrase of {len(stores)} environments?", yes=yes)
     rows = []
     for found in stores:
         outcome = operation.change_passphrase(found, partial(place.passphrases, found), new, is_ours=ours)
@@ -182,7 +182,7 @@ def state_move_command(
         preview = move.read()
         if preview is not None:
             _show_preview(preview, move, place)
-            confirm("Move the state?", yes=yes)
+            confirm_change("Move the state?", yes=yes)
             move.run()
     moved = 0 if preview is None else preview.resources
     show_document(_document(place, "move", **names, resources=moved, kept=keep), as_json=as_json)

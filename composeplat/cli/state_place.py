@@ -15,6 +15,7 @@ import typer
 
 from composeplat import progress
 from composeplat.cli.operations import for_target
+from composeplat.cli.questions import confirm
 from composeplat.cli.selection import Choice, request_for
 from composeplat.compose.load.reading import NoDefinition, read
 from composeplat.compose.load.variables import namespace_of
@@ -154,11 +155,8 @@ def new_passphrase(file: str) -> Passphrase:
     return _hidden(Passphrase(text))
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is changed, unless ``--yes`` was given."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError("nothing was changed: there is no terminal to confirm that on", "give --yes too")
-    if not typer.confirm(question, default=False, err=True):
-        raise ComposeplatError("nothing was changed")
+def confirm_change(question: str, *, yes: bool) -> None:
+    """Ask before a state is changed, unless ``--yes`` was given."""
+    if not yes:
+        no_terminal = UsageError("nothing was changed: there is no terminal to confirm that on", "give --yes too")
+        confirm(question, no_terminal, refused="nothing was changed")

@@ -26,7 +26,9 @@ from composeplat.system.deadline import Deadline
 
 logger = logging.getLogger(__name__)
 
-_FIELD_MANAGER = "composeplat"
+#: The owner of our fields, in a server-side apply.
+FIELD_MANAGER = "composeplat"
+
 _TIMEOUT_S = 15.0
 #: For a request that may be repeated, over connections that break.
 _MAX_ATTEMPTS = 5
@@ -160,7 +162,7 @@ class Api:
 
     def apply(self, manifest: dict[str, Any], *, force: bool = True, dry_run: bool = False) -> dict[str, Any]:
         """Apply a manifest on the server: set its fields, and leave all others."""
-        path = f"{object_path(manifest)}?fieldManager={_FIELD_MANAGER}&force={str(force).lower()}"
+        path = f"{object_path(manifest)}?fieldManager={FIELD_MANAGER}&force={str(force).lower()}"
         path += "&dryRun=All" if dry_run else ""
         return self._call("PATCH", path, manifest, "application/apply-patch+yaml")
 

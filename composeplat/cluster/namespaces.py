@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.names import MANAGED_BY
+from composeplat.names import MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.system.deadline import Deadline, poll
 
 _ACCOUNT_TIMEOUT_S = 30.0
@@ -17,7 +17,7 @@ _POLL_INTERVAL_S = 0.1
 
 def make_namespace(api: Api, name: str) -> None:
     """Create a namespace, and wait for its service account: without it pods are refused."""
-    labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
+    labels = {MANAGED_BY_LABEL: MANAGED_BY}
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 
     def may_have_account() -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import make_namespace
-from composeplat.names import LABEL_PREFIX, MANAGED_BY
+from composeplat.names import LABEL_PREFIX, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.system.records import record
 
 SECRET_NAME = "platform-variables"  # noqa: S105 -- the object's name
@@ -91,7 +91,7 @@ def _change(
 
 
 def _create(api: Api, namespace: str, data: dict[str, Any], annotations: dict[str, str]) -> None:
-    labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
+    labels = {MANAGED_BY_LABEL: MANAGED_BY}
     try:
         api.get(f"/api/v1/namespaces/{namespace}")
     except ApiError as error:

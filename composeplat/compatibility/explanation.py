@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import ANONYMOUS, HOST, IMAGE, MEMORY, NAMED, Mount, Service
+from composeplat.compose.options import UNKNOWN_DOMAIN
 from composeplat.compose.origins import Origins, mount_path, port_path
 from composeplat.compose.rollout_model import Mode
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import PathKey, Span, format_count
 from composeplat.plan import Plan, ServicePlan
 from composeplat.registry.image_config import ImageFacts
-
-#: In the place of the domain of a cluster that is not asked; no name ends with it.
-UNKNOWN_DOMAIN = "domain.invalid"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from composeplat.compose.model import Project
 from composeplat.compose.options import Request
 from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
 from composeplat.compose.values import BadValue, parse_image
+from composeplat.compose.variables import looks_secret
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted, quoted
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.extras import ExtraObject, Extras, check_services, plan_extras
@@ -78,6 +79,12 @@ def _unchecked(plan: Plan) -> Iterator[str]:
     """Name the objects of others that a plan requires: ``platform`` checks that they exist, Pulumi does not."""
     for required in plan.required:
         yield f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
+
+
+def read_shell(variables: Mapping[str, pulumi.Input[str]] | None, late: LateTexts) -> dict[str, str]:
+    """Return the variables that a program gives, else those of its process."""
+    given = dict(os.environ) if variables is None else variables
+    return {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
 
 
 def parse_images(images: Mapping[str, pulumi.Input[str]], late: LateTexts) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pulumi
 
+from composeplat.cluster.api import FIELD_MANAGER
 from composeplat.components.late_texts import LateTexts
 from composeplat.compose.placeholders import LateNumber
 from composeplat.plan.desired import BuiltImage, Manifest
@@ -22,7 +23,6 @@ from composeplat.plan.restarts import TemplatesHash, hash_text
 from composeplat.plan.revealed import Revealed
 from composeplat.system.records import record
 
-FIELD_MANAGER = "composeplat"
 SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
 
 #: The fields in which Kubernetes expands ``$(X)``.

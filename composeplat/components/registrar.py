@@ -19,7 +19,7 @@ from composeplat.components.moved_resources import MovedResources
 from composeplat.components.resource_names import ResourceName
 from composeplat.components.resource_types import register_object, register_typed_object
 from composeplat.plan import Plan
-from composeplat.plan.desired import DesiredObject, Identity
+from composeplat.plan.desired import DesiredObject
 from composeplat.plan.extras import ExtraObject
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.registry.credentials import Login
@@ -46,7 +46,7 @@ class Registrar:
         is_typed: bool,
     ) -> None:
         self.stack = stack
-        self.identity = Identity(environment=plan.environment, namespace=plan.namespace)
+        self.identity = plan.identity
         self.resources = resources
         self.awaits = awaits
         self._register_object = register_typed_object if is_typed else register_object

@@ -18,12 +18,11 @@ import pulumi
 
 from composeplat.cluster.kubeconfig import read_kubeconfig
 from composeplat.components.children import ComposeEndpoints, ComposeService, ComposeVolume, Parts
-from composeplat.components.definition import parse_logins, plan_definition
+from composeplat.components.definition import parse_logins, plan_definition, read_shell
 from composeplat.components.late_texts import LateTexts
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import SERVICE_TYPE
 from composeplat.compose.options import SETTINGS, Request
-from composeplat.compose.variables import looks_secret
 from composeplat.plan import Plan, ServicePlan
 
 _OUTSIDE_OPTION = "allow_outside=True"
@@ -60,7 +59,7 @@ class Service(ComposeService):
             standard_input=compose.encode(errors="surrogatepass"),
             snippet_of=service_name or name,
             name=environment_name or name,
-            shell=_shell(variables, late),
+            shell=read_shell(variables, late),
             logins=parse_logins(registries, late),
             **_of_program(),
         )
@@ -87,11 +86,6 @@ def _of_program() -> dict[str, Any]:
         "outside_option": _OUTSIDE_OPTION,
         "context_namespace": read_kubeconfig(os.environ).namespace(),
     }
-
-
-def _shell(variables: Mapping[str, pulumi.Input[str]] | None, late: LateTexts) -> dict[str, str]:
-    given = dict(os.environ) if variables is None else variables
-    return {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
 
 
 def _single_service(plan: Plan, name: str) -> ServicePlan:

@@ -23,7 +23,14 @@ from composeplat.components.children import (
     ComposeVolume,
     Parts,
 )
-from composeplat.components.definition import parse_images, parse_logins, plan_definition, plan_extra_objects, with_hint
+from composeplat.components.definition import (
+    parse_images,
+    parse_logins,
+    plan_definition,
+    plan_extra_objects,
+    read_shell,
+    with_hint,
+)
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts
@@ -31,7 +38,6 @@ from composeplat.components.moved_resources import Moved, MovedResources, with_s
 from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
-from composeplat.compose.variables import looks_secret
 from composeplat.diagnostics import MissingPiece
 from composeplat.plan import Plan
 from composeplat.system.deadline import Deadline
@@ -105,8 +111,7 @@ class ComposeStack(pulumi.ComponentResource):
         is_typed = plan is None
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
-            given = dict(os.environ) if variables is None else variables
-            shell = {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
+            shell = read_shell(variables, late)
             options = Options(
                 namespace=late.add("namespace", namespace),
                 full=full,

@@ -21,6 +21,8 @@ from composeplat.names import is_dns_label, is_dns_name
 from composeplat.registry.credentials import Login
 from composeplat.system.records import record
 
+#: In the place of the domain of a cluster that is not asked; no name ends with it.
+UNKNOWN_DOMAIN = "domain.invalid"
 DEFAULT_TIMEOUT_S = 300.0
 
 Value = str | bool | float | tuple[str, ...]

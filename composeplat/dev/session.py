@@ -77,7 +77,7 @@ class Development:
 
     @property
     def identity(self) -> Identity:
-        return Identity(environment=self.plan.environment, namespace=self.plan.namespace)
+        return self.plan.identity
 
     def is_deployed(self) -> bool:
         with Api(self.target.access) as api:

@@ -29,7 +29,6 @@ from composeplat.diagnostics import PathKey
 from composeplat.engine.adoption_fields import FieldChange, field_changes, kept_fields
 from composeplat.engine.ownership import LAST_APPLIED, owner_of
 from composeplat.engine.preflight import CLAIM, Key, LiveState, belongs_to, by_origin, changes_of_claim
-from composeplat.names import ENVIRONMENT_LABEL, SERVICE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.templates import pod_template
 from composeplat.system.records import record
@@ -133,13 +132,12 @@ def _decide(desired: DesiredObject, found: Object, plan: Plan, live: LiveObjects
         return _refused(f"can't be changed without losing its data: {' and '.join(changes)}", _claim_hint(changes))
     if desired.kind == "Service" and (change := _lost_address(desired, found)):
         return change
-    is_kept = desired.kind not in SELECTING or _selector(found) == _selector(desired.manifest)
     reason = live.refused.get(key, "")
     if reason and (desired.kind != "Job" or "immutable" not in reason):
         return _refused(f"can't become the plan's: {reason}", "change the file, or the object, so that both agree")
     if desired.kind == "Job" and reason:
         return _handed_over(key, key, "a Job can't change: it is deleted, and runs again")
-    if not is_kept:
+    if selects_other_pods(found, desired.manifest):
         return _handed_over(key, key)
     after = live.applied.get(key, found)
     return Adoption(action=Action.ADOPT, kind="", name="", changes=field_changes(found, after), kept=kept_fields(after))
@@ -200,8 +198,9 @@ def _handed_over(key: Key, successor: Key, reason: str = "") -> Adoption:
     )
 
 
-def _selector(workload: Mapping[str, Any]) -> Any:
-    return workload["spec"].get("selector") or {}
+def selects_other_pods(found: Object, manifest: Mapping[str, Any]) -> bool:
+    """Check for a workload that can't become the plan's, as it selects other pods."""
+    return found["kind"] in SELECTING and found["spec"].get("selector") != manifest["spec"].get("selector")
 
 
 # workloads of other names and kinds -----------------------------------------------------------------------------------
@@ -296,7 +295,7 @@ def _services_of_others(plan: Plan, live: LiveObjects, handed: Iterable[Adoption
                     kind=key[0],
                     name=key[1],
                     path=entry.path,
-                    selector={ENVIRONMENT_LABEL: plan.environment, SERVICE_LABEL: entry.successor[1]},
+                    selector=plan.identity.selector(entry.successor[1]),
                     reason=f"belongs to {owner}, and will lead to no pods" if owner else "it leads to the new pods",
                 )
 

@@ -13,11 +13,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from composeplat.cluster.api import FIELD_MANAGER
 from composeplat.cluster.snapshot import Object
 from composeplat.engine.ownership import LAST_APPLIED, is_manual
 from composeplat.system.records import record
 
-OWN_MANAGER = "composeplat"
 _IGNORED_METADATA = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _CONFIDENTIAL = ("data", "stringData", "binaryData", "value", "args", "command")
 #: kubectl owns these too, as the server adds them to each object that it creates.
@@ -136,13 +136,13 @@ def mark_patch(found: Object, labels: Mapping[str, str]) -> Object:
     kept = [entry for entry in metadata.get("managedFields") or () if not _is_released(entry)]
     own_labels: dict[str, Any] = {f"f:{key}": {} for key in labels}
     own = {
-        "manager": OWN_MANAGER,
+        "manager": FIELD_MANAGER,
         "operation": "Apply",
         "apiVersion": found["apiVersion"],
         "fieldsType": "FieldsV1",
         "fieldsV1": {"f:metadata": {"f:labels": own_labels}},
     }
-    is_known = any(entry.get("manager") == OWN_MANAGER and entry.get("operation") == "Apply" for entry in kept)
+    is_known = any(entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Apply" for entry in kept)
     patch: Object = {
         "uid": metadata["uid"],
         "resourceVersion": metadata["resourceVersion"],

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.adoption import SELECTING, LiveObjects
+from composeplat.engine.adoption import SELECTING, LiveObjects, selects_other_pods
 from composeplat.engine.deletion import as_plain
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.ownership import owner_of
@@ -79,7 +79,7 @@ def _rehearse(
         return
     manifest = as_plain(desired.manifest)
     try:
-        if found is not None and not _has_other_pods(found, manifest):
+        if found is not None and not selects_other_pods(found, manifest):
             applied[key] = api.apply(manifest, dry_run=True)
         else:
             api.create(_renamed(manifest), dry_run=True)
@@ -87,11 +87,6 @@ def _rehearse(
         if error.status not in _REFUSALS:
             raise
         refused[key] = str(error)
-
-
-def _has_other_pods(found: Object, manifest: Object) -> bool:
-    """Whether a workload selects other pods than the plan's: it can't become that."""
-    return found["kind"] in SELECTING and found["spec"].get("selector") != manifest["spec"].get("selector")
 
 
 def _renamed(manifest: Object) -> Object:

@@ -18,9 +18,8 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.adoption import Action, Adoption, LiveObjects
 from composeplat.engine.adoption_fields import mark_patch
 from composeplat.engine.dev_workloads import read_replicas, replicas_patch
-from composeplat.engine.ownership import MANAGED_BY_LABEL
 from composeplat.engine.preflight import Key, api_path
-from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, MANAGED_BY, SERVICE_LABEL
+from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.plan.desired import Plan
 from composeplat.system.deadline import Deadline, poll
 
@@ -105,8 +104,7 @@ class AdoptionSteps:
         ]
 
     def _pod_labels(self, entry: Adoption) -> dict[str, str]:
-        service = entry.successor[1] if entry.successor else ""
-        return {ENVIRONMENT_LABEL: self.plan.environment, SERVICE_LABEL: service}
+        return self.plan.identity.selector(entry.successor[1] if entry.successor else "")
 
     # while the deploy runs
 

@@ -29,7 +29,7 @@ from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.recorded_plan import FORMAT, Facts
 from composeplat.engine.revisions import Revision, parse_number
 from composeplat.engine.stack import Stack
-from composeplat.names import LABEL_PREFIX, MANAGED_BY
+from composeplat.names import LABEL_PREFIX, MANAGED_BY, MANAGED_BY_LABEL
 
 _LABEL = f"{LABEL_PREFIX}/history-of"
 _ANNOTATION = f"{LABEL_PREFIX}/revision"
@@ -108,7 +108,7 @@ def create_revision(api: Api, stack: Stack, revision: Revision) -> int:
             "name": secret_name(stack.environment_name, number),
             "namespace": stack.namespace,
             "annotations": {_ANNOTATION: revision.to_text()},
-            "labels": {"app.kubernetes.io/managed-by": MANAGED_BY, _LABEL: stack.environment_name},
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY, _LABEL: stack.environment_name},
         }
         try:
             api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"})

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from composeplat.cluster.snapshot import Object
-from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
+from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 
-MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 #: The annotation of kubectl with the manifest that it applied last.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: A label or annotation with this key, and the tool that applies the object again and again.

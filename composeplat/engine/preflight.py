@@ -16,7 +16,7 @@ from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.engine.ownership import owner_of
-from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
+from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.plan.desired import DesiredObject, Plan
 
 Key = tuple[str, str]
@@ -75,7 +75,7 @@ class LiveState:
 
 def belongs_to(head: Object, environment: str) -> bool:
     labels = head["metadata"].get("labels") or {}
-    return labels.get("app.kubernetes.io/managed-by") == MANAGED_BY and labels.get(ENVIRONMENT_LABEL) == environment
+    return labels.get(MANAGED_BY_LABEL) == MANAGED_BY and labels.get(ENVIRONMENT_LABEL) == environment
 
 
 def api_path(kind: str, namespace: str, name: str) -> str:
@@ -126,7 +126,7 @@ def _report_foreign_object(
     desired: DesiredObject, head: Object, path: PathKey, plan: Plan, origins: Origins, report: Report
 ) -> None:
     labels = head["metadata"].get("labels") or {}
-    owner = labels.get("app.kubernetes.io/managed-by") or "someone else"
+    owner = labels.get(MANAGED_BY_LABEL) or "someone else"
     other = labels.get(ENVIRONMENT_LABEL)
     whose = (
         f"environment '{other}'"

@@ -20,7 +20,7 @@ from composeplat.cluster.snapshot import Object
 from composeplat.compose.project_id import ProjectId
 from composeplat.diagnostics import ComposeplatError, MissingPiece, join_and_count, printable
 from composeplat.engine.preflight import Key, LiveState
-from composeplat.names import LABEL_PREFIX, MANAGED_BY, is_dns_label
+from composeplat.names import LABEL_PREFIX, MANAGED_BY, MANAGED_BY_LABEL, is_dns_label
 from composeplat.system.records import record
 
 _KEY = f"{LABEL_PREFIX}/project"
@@ -175,7 +175,7 @@ def _record(project: ProjectId, environment: str, namespace: str) -> Object:
         "name": name,
         "namespace": namespace,
         "annotations": annotations,
-        "labels": {"app.kubernetes.io/managed-by": MANAGED_BY},
+        "labels": {MANAGED_BY_LABEL: MANAGED_BY},
     }
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from composeplat.compose.model import Build, DependencyCondition
 from composeplat.diagnostics import PathKey
-from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
+from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SERVICE_LABEL
 from composeplat.plan.fingerprint import Fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.selection import no_such_service
@@ -229,6 +229,10 @@ class Plan:
         return replace(self, confidential=values)
 
     @property
+    def identity(self) -> Identity:
+        return Identity(environment=self.environment, namespace=self.namespace)
+
+    @property
     def workload_kinds(self) -> frozenset[str]:
         return frozenset(service.workload_kind for service in self.services)
 
@@ -375,7 +379,7 @@ class Identity:
             "app.kubernetes.io/instance": self.environment,
             "app.kubernetes.io/part-of": self.environment,
             "app.kubernetes.io/component": component,
-            "app.kubernetes.io/managed-by": MANAGED_BY,
+            MANAGED_BY_LABEL: MANAGED_BY,
             ENVIRONMENT_LABEL: self.environment,
         }
 

@@ -80,7 +80,7 @@ def _complete(plan: Plan, service: ServicePlan, place: str, manifest: Mapping[st
     metadata = _mapping(manifest, place, "metadata")
     name = _text(metadata, f"{place}.metadata", "name") if "name" in metadata else service.cluster_name
     _check_namespace(metadata, place, plan)
-    identity = Identity(environment=plan.environment, namespace=plan.namespace)
+    identity = plan.identity
     completed = {**metadata, "name": name, "namespace": plan.namespace}
     completed["labels"] = {**_labels(identity, service), **dict(_own_labels(metadata, place))}
     selecting = (api_version.partition("/")[0], kind) in _SELECTING

@@ -208,11 +208,11 @@ def test_the_question(ready: Seam, answer: str, status: int) -> None:
     """On a terminal it asks, and anything but a yes changes nothing."""
     asked: list[str] = []
 
-    def confirm(question: str, *, err: bool) -> bool:
+    def confirm(question: str, *, default: bool, err: bool) -> bool:
         asked.append(question)
-        return err and answer == "y"
+        return err and (answer == "y" or default)
 
-    ready.patch.setattr("composeplat.cli.rollback.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    ready.patch.setattr("composeplat.cli.questions.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
     ready.patch.setattr("typer.confirm", confirm)
 
     outcome = ready.platform("rollback")

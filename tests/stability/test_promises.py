@@ -29,8 +29,8 @@ import pulumi
 import pytest
 
 import composeplat
+from composeplat.cluster.api import FIELD_MANAGER
 from composeplat.cluster.variables import SECRET_NAME
-from composeplat.components.manifests import FIELD_MANAGER
 from composeplat.components.program import _registries as program_registries
 from composeplat.components.program import declare, declare_configured
 from composeplat.compose.options import SETTINGS
