@@ -7,6 +7,7 @@ Everyone who may write Secrets in the namespace can write a revision, so each fi
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from enum import StrEnum
@@ -106,7 +107,7 @@ class Revision:
                 command=_text(data["command"]),
                 result=Result(data["result"]),
                 who=_text(data["who"]),
-                seconds=float(data["seconds"]),
+                seconds=_seconds(data["seconds"]),
                 commit=_text(data["commit"]),
                 branch=_text(data["branch"]),
                 dirty=None if data["dirty"] is None else bool(data["dirty"]),
@@ -126,9 +127,16 @@ _OF_THE_OBJECT = ("number", "started")
 
 def _read_change(row: Mapping[str, Any]) -> PartChange:
     images = tuple(ImageChange(_text(found["old"]), _text(found["new"])) for found in row["images"][:_MAX_CHANGES])
-    return PartChange(
-        type=_text(row["type"]), name=_text(row["name"]), operation=str(Operation(row["operation"])), images=images
-    )
+    operation = Operation(row["operation"])
+    if operation is Operation.SAME:
+        raise ValueError
+    return PartChange(type=_text(row["type"]), name=_text(row["name"]), operation=str(operation), images=images)
+
+
+def _seconds(value: Any) -> float:
+    if not math.isfinite(value):
+        raise ValueError
+    return float(value)
 
 
 def _text(value: Any) -> str:
