@@ -30,12 +30,10 @@ from composeplat.engine.adoption_fields import FieldChange, field_changes, kept_
 from composeplat.engine.ownership import LAST_APPLIED, owner_of
 from composeplat.engine.preflight import CLAIM, Key, LiveState, belongs_to, by_origin, changes_of_claim
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
-from composeplat.plan.templates import pod_template
+from composeplat.plan.templates import SELECTING, pod_template
 from composeplat.system.records import record
 
 KOMPOSE_LABEL = "io.kompose.service"
-#: Workloads whose selector can't change, and whose pods outlive them if they are deleted without them.
-SELECTING = ("Deployment", "StatefulSet", "DaemonSet")
 _EXTERNAL = ("LoadBalancer", "NodePort", "ExternalName")
 
 

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.adoption import SELECTING, LiveObjects, selects_other_pods
+from composeplat.engine.adoption import LiveObjects, selects_other_pods
 from composeplat.engine.deletion import as_plain
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.ownership import owner_of
 from composeplat.engine.preflight import KINDS, Key, belongs_to, object_keys
 from composeplat.names import shorten
 from composeplat.plan.desired import DesiredObject, Plan
+from composeplat.plan.templates import SELECTING
 
 _REFUSALS = (
     http.client.BAD_REQUEST,

@@ -15,9 +15,7 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.names import LABEL_PREFIX, is_label_key, is_label_value
 from composeplat.plan.desired import DesiredObject, Manifest, Plan, ServicePlan
 from composeplat.plan.selection import no_such_service
-from composeplat.plan.templates import pod_template, with_pod_template
-
-_SELECTING = ("Deployment", "StatefulSet", "DaemonSet")
+from composeplat.plan.templates import SELECTING, pod_template, with_pod_template
 
 
 def keep_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]]) -> Plan:
@@ -41,7 +39,7 @@ def keep_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]]) -> Pl
 
 def _check(service: ServicePlan, selector: Mapping[str, str]) -> None:
     whose = f"the selector of service '{service.name}'"
-    if service.workload_kind not in _SELECTING:
+    if service.workload_kind not in SELECTING:
         raise ComposeplatError(f"{whose} can't be kept: it is a {service.workload_kind}, which has none of its own")
     if not selector:
         raise ComposeplatError(f"{whose} is empty", "give the labels of spec.selector.matchLabels")
@@ -56,7 +54,7 @@ def _keep(desired: DesiredObject, selector: Mapping[str, str]) -> DesiredObject:
     manifest = desired.manifest
     if desired.kind == "Service" and "selector" in manifest["spec"]:
         return replace(desired, manifest={**manifest, "spec": {**manifest["spec"], "selector": dict(selector)}})
-    return replace(desired, manifest=_keep_in(manifest, selector)) if desired.kind in _SELECTING else desired
+    return replace(desired, manifest=_keep_in(manifest, selector)) if desired.kind in SELECTING else desired
 
 
 def _keep_in(workload: Manifest, selector: Mapping[str, str]) -> Manifest:

@@ -1,4 +1,4 @@
-"""The pod template of a workload, wherever its kind has it.
+"""The pod template of a workload, wherever its kind has it, and which kinds select their pods.
 
 Owns that place: a CronJob's is within the template of its Jobs. Pure: manifests in, manifests out.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 _Manifest = dict[str, Any]
+#: Workloads with a selector of their own, which can't change.
+SELECTING = ("Deployment", "StatefulSet", "DaemonSet")
 
 
 def pod_template(workload: _Manifest) -> _Manifest:
