@@ -1,0 +1,127 @@
+// Owns the start of the page, which view is shown, and the streams of the environment that is shown.
+"use strict";
+
+const app = (() => {
+  const { element } = dom;
+  const VIEWS = {
+    "": overview, service, logs, changes, history: tables.historyView, events: tables.eventView, file: files, variables: tables.variableView,
+    unknown: { title: () => "Not found", render: () => [element("h1", { tabindex: -1 }, "Not found"), parts.empty("The page has no such place.")] },
+  };
+  const EXPORTED_TOPICS = ["definition", "status", "events", "history", "operation", "preview"];
+  let shown = null; // the view that is shown, and the address that it is of
+  let stream = null;
+  let streamKey = "";
+  let isFocusWanted = false;
+
+  async function start() {
+    const exported = document.getElementById("data");
+    if (exported) return startExported(JSON.parse(exported.textContent));
+    try {
+      const page = await connection.read("/api/page");
+      store.setSession({ page, needsCode: false, wrongCode: false, failure: "" });
+      frame.announce("");
+      routeChanged(false);
+    } catch (error) {
+      if (error.status !== 401) failed(error);
+    }
+    return undefined;
+  }
+
+  function failed(error) {
+    store.setSession({ failure: `The page can't be read: ${error.message}`, connection: "reconnecting" });
+    setTimeout(start, 2000);
+  }
+
+  function startExported(data) {
+    for (const topic of EXPORTED_TOPICS) store.documents[topic] = data[topic] ?? null;
+    store.setSession({ page: { ...data.page, exported: true }, exported: data, connection: "exported" });
+    routeChanged(false);
+  }
+
+  function routeChanged(isMoved = true) {
+    isFocusWanted = isMoved;
+    const route = routes.current();
+    if (store.session.page) selectEnvironment(route);
+    store.changed();
+    if (isMoved) draw();
+  }
+
+  function selectEnvironment(route) {
+    const listed = store.session.page.environments;
+    const environment = listed.length === 1 ? listed[0] : listed.find((row) => row.namespace === route.namespace && row.environment === route.environment)
+      ?? (route.namespace ? { namespace: route.namespace, environment: route.environment, has_definition: false } : null);
+    const key = environment ? connection.environmentPath(environment) : "";
+    store.session.environment = environment;
+    if (store.session.exported || (stream && key === streamKey)) return;
+    stream?.close();
+    streamKey = key;
+    store.clear();
+    store.session.connection = "connecting";
+    const isListed = !environment;
+    stream = new connection.Stream(isListed ? "/api/stream" : `${key}/stream`, {
+      document: isListed ? receiveList : receive,
+      state: showConnection,
+    });
+  }
+
+  function receiveList({ topic, data }) {
+    if (topic === "environments") store.setSession({ environments: data });
+  }
+
+  function receive({ topic, data }) {
+    if (topic !== "alive") store.set(topic, data);
+  }
+
+  function showConnection(state) {
+    const before = store.session.connection;
+    if (state === before) return;
+    store.setSession({ connection: state });
+    if (state === "reconnecting") frame.announce("Not connected, trying again.");
+    else if (state === "live" && before === "reconnecting") frame.announce("Connected again.");
+  }
+
+  function draw() {
+    const { page, needsCode, environment } = store.session;
+    const route = routes.current();
+    const main = document.getElementById("main");
+    dom.update(document.getElementById("header"), needsCode ? [] : frame.header(route));
+    if (needsCode) return drawSignIn(main);
+    if (!page) return dom.update(main, element("p", { class: "empty" }, "Reading …"));
+    const view = environment ? VIEWS[route.name] : environments;
+    const address = location.hash;
+    if (shown?.view !== view) shown?.view.leave?.();
+    const isNew = shown?.view !== view || shown?.argument !== route.argument;
+    shown = { view, argument: route.argument, address };
+    if (isNew) dom.update(main);
+    main.className = `view-${route.name || "overview"}`;
+    dom.update(main, view.render(route));
+    document.title = [view.title(route), environment?.environment, "platform"].filter(Boolean).map(text.visible).join(" - ");
+    afterDrawing(view, route, isNew);
+    return undefined;
+  }
+
+  function drawSignIn(main) {
+    const isNew = !main.querySelector("form");
+    dom.update(main, frame.signIn());
+    if (isNew || store.session.wrongCode) document.getElementById("code").focus();
+  }
+
+  function afterDrawing(view, route, isNew) {
+    view.drawn?.(route);
+    if (isFocusWanted && isNew) {
+      document.querySelector("#main h1")?.focus({ preventScroll: true });
+      if (!route.query.has("line")) scrollTo(0, 0);
+    }
+    isFocusWanted = false;
+    frame.announceProblems();
+  }
+
+  document.getElementById("skip").onclick = (event) => {
+    event.preventDefault();
+    document.getElementById("main").focus();
+  };
+  addEventListener("hashchange", () => routeChanged());
+  store.onChange(draw);
+  start();
+  return { start, routeChanged };
+})();

@@ -1,0 +1,122 @@
+// Owns the requests to the server: the code that allows them, streams of JSON documents, one a line, and their repair.
+// A stream is closed while nobody looks at the page.
+"use strict";
+
+const connection = (() => {
+  const FIRST_PAUSE_MS = 500;
+  const MAX_PAUSE_MS = 5000;
+  // The server sends something each 15 s.
+  const MAX_SILENCE_MS = 40000;
+  const TOKEN = "token";
+
+  class Refused extends Error {
+    constructor(status, message, hint) {
+      super(message);
+      this.status = status;
+      this.hint = hint;
+    }
+  }
+
+  function useCode(code) {
+    sessionStorage.setItem(TOKEN, code);
+  }
+
+  async function request(path, options = {}) {
+    const headers = { ...options.headers, Authorization: `Bearer ${sessionStorage.getItem(TOKEN) ?? ""}` };
+    const answer = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
+    if (answer.ok) return answer;
+    if (answer.status === 401) store.setSession({ needsCode: true, wrongCode: Boolean(sessionStorage.getItem(TOKEN)) });
+    const { message = `the server answers with status ${answer.status}`, hint = "" } = await answer.json().catch(() => ({}));
+    throw new Refused(answer.status, message, hint);
+  }
+
+  async function read(path) {
+    return (await request(path)).json();
+  }
+
+  async function send(path, body) {
+    await request(path, {
+      method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
+    });
+  }
+
+  function environmentPath(environment) {
+    return `/api/environments/${encodeURIComponent(environment.namespace)}/${encodeURIComponent(environment.environment)}`;
+  }
+
+  // Read a stream until it is closed, again after each end, and not while the page is hidden.
+  // `handlers`: document(data) for each line; state("live" | "reconnecting" | "paused"); opened(isAgain).
+  class Stream {
+    constructor(path, handlers) {
+      this.path = path;
+      this.handlers = handlers;
+      this.pause = FIRST_PAUSE_MS;
+      this.isAgain = false;
+      this.onVisibility = () => (document.hidden ? this.suspend() : this.open());
+      document.addEventListener("visibilitychange", this.onVisibility);
+      if (document.hidden) this.suspend();
+      else this.open();
+    }
+
+    close() {
+      document.removeEventListener("visibilitychange", this.onVisibility);
+      this.stop();
+    }
+
+    suspend() {
+      this.stop();
+      this.handlers.state("paused");
+    }
+
+    stop() {
+      clearTimeout(this.timer);
+      clearTimeout(this.watchdog);
+      this.abort?.abort();
+      this.abort = null;
+    }
+
+    async open() {
+      this.stop();
+      const abort = new AbortController();
+      this.abort = abort;
+      let status = 0;
+      try {
+        await this.follow(abort);
+      } catch (error) {
+        status = error.status ?? 0;
+      }
+      if (this.abort !== abort) return;
+      this.stop();
+      this.handlers.state("reconnecting");
+      // A wrong code is not tried again: signing in opens the stream.
+      if (status === 401) return;
+      this.timer = setTimeout(() => this.open(), this.pause);
+      this.pause = Math.min(this.pause * 2, MAX_PAUSE_MS);
+    }
+
+    async follow(abort) {
+      const answer = await request(this.path, { signal: abort.signal });
+      this.handlers.opened?.(this.isAgain);
+      this.handlers.state("live");
+      this.isAgain = true;
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        this.watch(abort);
+        const { value, done } = await reader.read();
+        if (done || abort.signal.aborted) return;
+        this.pause = FIRST_PAUSE_MS;
+        const lines = (rest + value).split("\n");
+        rest = lines.pop();
+        for (const line of lines) if (line) this.handlers.document(JSON.parse(line));
+      }
+    }
+
+    watch(abort) {
+      clearTimeout(this.watchdog);
+      this.watchdog = setTimeout(() => abort.abort(), MAX_SILENCE_MS);
+    }
+  }
+
+  return { Stream, read, send, useCode, environmentPath };
+})();

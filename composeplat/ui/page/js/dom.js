@@ -1,0 +1,92 @@
+// Owns how the page is written: elements whose texts are only text, and updates that keep the elements that are there.
+// Nothing here reads markup, so no text of a log, a file or the cluster can become an element or a script.
+"use strict";
+
+const dom = (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  // Handlers are properties, so that an update can hand them to the element that stays.
+  const HANDLERS = ["onclick", "oninput", "onchange", "onsubmit", "onkeydown", "onscroll", "onclose", "ontoggle"];
+  // A person opens and closes these: an update must not.
+  const KEPT_ATTRIBUTES = new Set(["open"]);
+  const LINK = /^(#|https?:\/\/)/i;
+
+  function element(tag, attributes = {}, ...children) {
+    return fill(document.createElement(tag), attributes, children);
+  }
+
+  function svg(tag, attributes = {}, ...children) {
+    return fill(document.createElementNS(SVG, tag), attributes, children);
+  }
+
+  function fill(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes)) setAttribute(node, name, value);
+    node.append(...flat(children));
+    return node;
+  }
+
+  function setAttribute(node, name, value) {
+    if (value === undefined || value === null || value === false) return;
+    if (HANDLERS.includes(name)) node[name] = value;
+    else if (name !== "href" || LINK.test(value)) node.setAttribute(name, value === true ? "" : text.visible(`${value}`));
+  }
+
+  // Lists are spread; nothing, false and empty texts are left out; all else is text.
+  function flat(children) {
+    return children.flat(Infinity)
+      .filter((child) => child !== null && child !== undefined && child !== false && child !== "")
+      .map((child) => (child instanceof Node ? child : document.createTextNode(text.visible(`${child}`))));
+  }
+
+  // Give a parent these children. An element that is there already stays, with its focus and its scrolled place.
+  function update(parent, ...children) {
+    const focused = document.activeElement;
+    reconcile(parent, flat(children));
+    if (focused !== document.activeElement && focused?.isConnected) focused.focus({ preventScroll: true });
+  }
+
+  function reconcile(parent, children) {
+    const keyed = new Map();
+    for (const child of parent.children) if (child.dataset.key) keyed.set(child.dataset.key, child);
+    let current = parent.firstChild;
+    for (const child of children) {
+      const match = findMatch(parent, child, keyed, current);
+      if (match && match !== child) patch(match, child);
+      const shown = match ?? child;
+      if (shown === current) current = current.nextSibling;
+      else parent.insertBefore(shown, current);
+    }
+    while (current) {
+      const next = current.nextSibling;
+      current.remove();
+      current = next;
+    }
+  }
+
+  function findMatch(parent, child, keyed, current) {
+    if (child.parentNode === parent) return child;
+    const key = child.dataset?.key;
+    const found = key ? keyed.get(key) : current;
+    const isSame = found && found.nodeName === child.nodeName && (found.dataset?.key ?? "") === (key ?? "");
+    return isSame ? found : null;
+  }
+
+  function patch(old, fresh) {
+    if (old.nodeType === Node.TEXT_NODE) {
+      if (old.data !== fresh.data) old.data = fresh.data;
+      return;
+    }
+    for (const { name } of [...old.attributes]) {
+      if (!fresh.hasAttribute(name) && !KEPT_ATTRIBUTES.has(name)) old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) === value || KEPT_ATTRIBUTES.has(name)) continue;
+      // The content policy forbids a style by attribute.
+      if (name === "style") old.style.cssText = value;
+      else old.setAttribute(name, value);
+    }
+    for (const name of HANDLERS) if (old[name] !== fresh[name]) old[name] = fresh[name];
+    reconcile(old, [...fresh.childNodes]);
+  }
+
+  return { element, svg, update };
+})();

@@ -1,0 +1,92 @@
+// Owns the view of the files of the definition: numbered lines, one of them marked, and diagnostics below their lines.
+"use strict";
+
+const files = (() => {
+  const { element } = dom;
+  const MAX_LINES = 20000;
+  const KEY = /^(\s*(?:- +)*)([^\s:#"'{}[\]&*-][^:#"']*|"[^"]*")(:)(?=\s|$)/;
+  let shown = "";
+
+  function all() {
+    return store.documents.definition?.files ?? [];
+  }
+
+  function render(route) {
+    const path = route.argument || all()[0]?.path || "";
+    const file = all().find((row) => row.path === path);
+    return [
+      element("div", { class: "page-head" }, element("h1", { tabindex: -1 }, path || "Files")),
+      others(path),
+      file ? content(file, Number(route.query.get("line")) || 0) : parts.empty(missing(path)),
+    ];
+  }
+
+  function missing(path) {
+    if (!store.documents.definition) return store.session.page?.exported ? "The definition was not read." : "Reading the definition …";
+    return path ? `The definition has no file ${path}.` : "The definition has no files.";
+  }
+
+  function others(path) {
+    if (all().length < 2) return null;
+    return element("nav", { "aria-label": "Files" }, element("ul", { class: "file-links" }, all().map((row) => element(
+      "li", {}, element("a", { href: routes.to("file", row.path), "aria-current": row.path === path ? "page" : null }, row.path),
+    ))));
+  }
+
+  function content(file, marked) {
+    const found = new Map();
+    for (const row of store.documents.definition.diagnostics ?? []) {
+      if (row.file === file.path) found.set(row.line, [...(found.get(row.line) ?? []), row]);
+    }
+    for (const row of store.services()) if (row.place?.file === file.path && row.problem) addProblem(found, row);
+    const lines = file.text.split(/\r\n|[\n\r\u0085\u2028\u2029]/);
+    const rows = lines.slice(0, MAX_LINES).map((line, index) => numbered(line, index + 1, marked, found.get(index + 1)));
+    const rest = lines.length - MAX_LINES;
+    return parts.scrolled(`Text of ${file.path}, scrolls`, element("div", { class: "file", "data-key": file.path }, rows, rest > 0 && `${text.count(rest, "more line")}`));
+  }
+
+  function addProblem(found, row) {
+    const severity = row.state === "failing" ? "error" : "warning";
+    const message = { severity, message: `${row.service}: ${row.problem}`, hint: row.hint, code: row.code };
+    found.set(row.place.line, [...(found.get(row.place.line) ?? []), message]);
+  }
+
+  function numbered(line, number, marked, messages = []) {
+    const isMarked = number === marked;
+    return [
+      element(
+        "div", { class: `line ${isMarked ? "is-marked" : ""}`, id: `L${number}`, "aria-current": isMarked ? "true" : null },
+        element("span", { class: "line-number", "data-line": number, "aria-hidden": "true" }), element("code", {}, colored(line)),
+      ),
+      messages.length > 0 && element("ul", { class: "line-messages" }, messages.map(message)),
+    ];
+  }
+
+  function message(row) {
+    return element(
+      "li", { class: `message ${states.look(row.severity).tone}` }, states.icon(row.severity),
+      element("div", {}, element("b", {}, `${row.severity}: `), row.message, row.code && element("span", { class: "muted" }, ` [${row.code}]`),
+        row.hint && element("div", { class: "hint" }, row.hint)),
+    );
+  }
+
+  // Keys and comments of YAML have colors; it is no parser, and a wrong color harms nothing.
+  function colored(line) {
+    if (!line) return " ";
+    if (/^\s*#/.test(line)) return element("span", { class: "yaml-comment" }, line);
+    const key = line.length < 500 && KEY.exec(line);
+    if (!key) return line;
+    return [key[1], element("span", { class: "yaml-key" }, key[2]), line.slice(key[1].length + key[2].length)];
+  }
+
+  // Bring the marked line into sight, once for each place.
+  function shownAt(route) {
+    const place = location.hash;
+    const line = document.getElementById(`L${Number(route.query.get("line"))}`);
+    if (!line || shown === place) return;
+    shown = place;
+    line.scrollIntoView({ block: "center" });
+  }
+
+  return { title: (route) => route.argument || "Files", render, drawn: shownAt, leave: () => { shown = ""; } };
+})();

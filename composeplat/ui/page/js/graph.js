@@ -1,0 +1,94 @@
+// Owns the picture of the services and what ties them together, from coordinates that the document has.
+// Each service is a link with its state in its name; the others are pictures with a name.
+"use strict";
+
+const graph = (() => {
+  const { element, svg } = dom;
+  const MARGIN = 16;
+  const MIN_SCALE = 0.7;
+  const LINE_HEIGHT = 18;
+  const ROUND = { endpoint: 20, volume: 14, network: 0 };
+  const CHAR_WIDTH = 6.9;
+  const MAX_LABEL_CHARS = 20;
+  const LEGEND = ["endpoint", "service", "provider", "volume", "network"];
+
+  function view() {
+    const data = store.documents.definition?.graph;
+    if (!data?.nodes?.length) return null;
+    const rows = new Map(store.services().map((row) => [row.service, row]));
+    const width = data.width + 2 * MARGIN;
+    const height = data.height + 2 * MARGIN;
+    const picture = svg(
+      "svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "graph", role: "group", "aria-label": "Graph of the services" },
+      svg("g", { transform: `translate(${MARGIN} ${MARGIN})` },
+        data.edges.map((edge) => line(edge, rows)), data.edges.map(label), data.nodes.map((node) => box(node, rows))),
+    );
+    // It shrinks to the width of the page as long as its texts can be read.
+    picture.style.minWidth = `${Math.round(width * MIN_SCALE)}px`;
+    return parts.section("Graph", { id: "graph", aside: legend(data.nodes) }, parts.scrolled("Graph, scrolls", picture));
+  }
+
+  function legend(nodes) {
+    const kinds = LEGEND.filter((kind) => nodes.some((node) => node.kind === kind));
+    return element("ul", { class: "legend" }, kinds.map((kind) => element(
+      "li", {}, element("span", { class: `swatch kind-${kind}`, "aria-hidden": "true" }), kind,
+    )));
+  }
+
+  function box(node, rows) {
+    const row = node.kind === "service" ? rows.get(node.name) : null;
+    const tone = row ? states.look(row.state).tone : "";
+    const attributes = { class: `node kind-${node.kind} ${tone}`, transform: `translate(${node.x} ${node.y})`, "data-key": node.key };
+    const content = [
+      svg("title", {}, [node.name, ...node.details].join(" - ")),
+      svg("rect", { width: node.width, height: node.height, rx: ROUND[node.kind] ?? 8, class: "box" }),
+      row && svg("g", { transform: `translate(${node.width - 22} 6)`, class: "mark" }, states.markPath(row.state)),
+      lines(node),
+    ];
+    const name = accessibleName(node, row);
+    if (node.kind !== "service") return svg("g", { ...attributes, role: "img", "aria-label": name }, content);
+    return svg("a", { ...attributes, href: routes.to("service", node.name), "aria-label": name }, content);
+  }
+
+  function accessibleName(node, row) {
+    if (!row) return [node.name, node.kind, ...node.details].join(", ");
+    return [node.name, "service", states.look(row.state).label, `${row.ready} of ${row.desired}`].join(", ");
+  }
+
+  function lines(node) {
+    const most = Math.max(6, Math.floor((node.width - 20) / CHAR_WIDTH));
+    return [node.name, ...node.details].map((content, index) => svg(
+      "text", { x: node.width / 2, y: 23 + index * LINE_HEIGHT, class: index ? "detail" : "name" },
+      text.shorten(content, index ? most : most - 2),
+    ));
+  }
+
+  function line(edge, rows) {
+    const [[startX, startY], ...others] = edge.points;
+    let path = `M${startX} ${startY}`;
+    let [x, y] = [startX, startY];
+    for (const [toX, toY] of others) {
+      const middle = (x + toX) / 2;
+      path += `C${middle} ${y} ${middle} ${toY} ${toX} ${toY}`;
+      [x, y] = [toX, toY];
+    }
+    // A marker would need an address, which a base element could change: the tip is a path of its own.
+    const target = rows.get(edge.target.replace(/^service\//, ""));
+    const isWaiting = edge.target.startsWith("service/") && target?.state === "failing";
+    return svg(
+      "g", { class: `edge ${isWaiting ? "bad" : ""}`, "aria-hidden": "true" },
+      svg("path", { d: path, class: "line" }), svg("path", { d: `M${x - 7} ${y - 4} ${x} ${y} ${x - 7} ${y + 4}`, class: "line" }),
+    );
+  }
+
+  function label(edge) {
+    if (!edge.label) return null;
+    const [[x, y], [toX, toY]] = edge.points;
+    return svg(
+      "text", { x: (x + toX) / 2, y: (y + toY) / 2 - 5, class: "edge-label", "aria-hidden": "true" },
+      svg("title", {}, edge.label), text.shorten(edge.label, MAX_LABEL_CHARS),
+    );
+  }
+
+  return { view };
+})();

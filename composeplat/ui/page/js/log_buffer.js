@@ -1,0 +1,110 @@
+// Owns the log lines that are kept and which of them are shown. It knows no element.
+// Lines have numbers that count from the first that ever came, as the oldest are dropped.
+"use strict";
+
+class LogBuffer {
+  static MAX_LINES = 100000;
+
+  constructor() {
+    this.clear();
+    this.services = new Set();
+    this.pattern = null;
+  }
+
+  clear() {
+    this.lines = [];
+    this.first = 0;
+    this.matches = null; // numbers of the lines that are shown; null: all are
+    this.longest = 0;
+    this.latest = new Map(); // pod and service -> the time of its last line
+    this.waiting = new Set(); // pods whose first line after a reconnection did not come yet
+  }
+
+  // Lines are [time, service, pod, text, is_one_off]. Returns how many of the shown ones were dropped.
+  add(rows) {
+    for (const [time, service, pod, content, isOneOff] of rows) {
+      const source = `${pod} ${service}`;
+      if (this.isKnown(source, time)) continue;
+      this.latest.set(source, comparable(time));
+      this.push({ time, service, pod, text: text.cleanLine(content), isOneOff: Boolean(isOneOff), isNote: false });
+    }
+    return this.drop();
+  }
+
+  note(message) {
+    this.push({ time: "", service: "", pod: "", text: message, isOneOff: false, isNote: true });
+    return this.drop();
+  }
+
+  // After a reconnection the last lines come again: those that are kept already are left out.
+  expectRepetition() {
+    this.waiting = new Set(this.latest.keys());
+    this.hasGap = false;
+  }
+
+  isKnown(source, time) {
+    if (!this.waiting.has(source)) return false;
+    const isKnown = comparable(time) <= this.latest.get(source);
+    if (isKnown) return true;
+    this.waiting.delete(source);
+    return false;
+  }
+
+  push(line) {
+    this.lines.push(line);
+    this.longest = Math.max(this.longest, line.text.length);
+    if (this.matches && this.isShown(line)) this.matches.push(this.first + this.lines.length - 1);
+  }
+
+  drop() {
+    const excess = this.lines.length - LogBuffer.MAX_LINES;
+    if (excess <= 0) return 0;
+    this.lines.splice(0, excess);
+    this.first += excess;
+    if (!this.matches) return excess;
+    let dropped = 0;
+    while (dropped < this.matches.length && this.matches[dropped] < this.first) dropped += 1;
+    this.matches.splice(0, dropped);
+    return dropped;
+  }
+
+  filter(query, services) {
+    this.services = new Set(services);
+    this.pattern = query ? new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i") : null;
+    this.matches = null;
+    if (!this.pattern && !this.services.size) return;
+    this.matches = [];
+    this.lines.forEach((line, index) => {
+      if (this.isShown(line)) this.matches.push(this.first + index);
+    });
+  }
+
+  isShown(line) {
+    if (line.isNote) return !this.pattern;
+    if (this.services.size && !this.services.has(line.service)) return false;
+    return !this.pattern || this.pattern.test(line.text) || this.pattern.test(line.service);
+  }
+
+  get shownCount() {
+    return this.matches ? this.matches.length : this.lines.length;
+  }
+
+  // The number of the shown line at an index, and the line of a number.
+  numberAt(index) {
+    return this.matches ? this.matches[index] : this.first + index;
+  }
+
+  lineOf(number) {
+    return this.lines[number - this.first];
+  }
+
+  indexOf(number) {
+    return this.matches ? this.matches.indexOf(number) : number - this.first;
+  }
+}
+
+// Fractions of seconds differ in length: as text, "…00.5Z" and "…00.50Z" would differ.
+function comparable(time) {
+  const [whole, fraction = ""] = time.replace(/Z$/, "").split(".");
+  return `${whole}.${fraction.padEnd(9, "0")}`;
+}

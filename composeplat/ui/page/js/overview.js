@@ -1,0 +1,95 @@
+// Owns the first view: what needs a person, the operation that runs, the services as a table and as a graph.
+"use strict";
+
+const overview = (() => {
+  const { element } = dom;
+  const COLUMNS = [
+    ["Service"], ["State"], ["Ready", "number"], ["Restarts", "number"], ["Age", "number"], ["Image"], ["Addresses"],
+  ];
+
+  function problems() {
+    const rows = store.services().filter((row) => row.problem);
+    const errors = (store.documents.definition?.diagnostics ?? []).filter((row) => row.severity === "error");
+    if (!rows.length && !errors.length) return null;
+    return parts.section(
+      "Problems", { id: "problems" },
+      element("ul", { class: "problems" }, rows.map((row) => element(
+        "li", { "data-key": row.service, class: `problem panel ${tone(row)}` }, problem(row, true),
+      ))),
+      parts.diagnostics(errors),
+    );
+  }
+
+  function tone(row) {
+    return row.state === "failing" ? "bad" : "warn";
+  }
+
+  // A service's problem, its hint, place and last log lines.
+  function problem(row, isLinked) {
+    return [
+      element(
+        "p", { class: "problem-head" }, states.icon(row.state === "failing" ? "failing" : "warning"),
+        isLinked && element("b", {}, parts.serviceLink(row.service), " "), element("span", {}, row.problem),
+      ),
+      row.hint && element("p", { class: "hint" }, row.hint),
+      element(
+        "p", { class: "problem-links" }, parts.placeLink(row.place),
+        element("a", { href: routes.to("logs", "", { service: row.service }) }, `Logs of ${row.service}`),
+        row.code && element("span", { class: "muted" }, `[${row.code}]`),
+      ),
+      parts.logLines(row.log_lines, `Last log lines of ${row.service}`),
+    ];
+  }
+
+  function counts() {
+    const counted = new Map();
+    for (const row of store.services()) counted.set(row.state, (counted.get(row.state) ?? 0) + 1);
+    const present = states.ORDER.filter((state) => counted.has(state));
+    return element("ul", { class: "counts", "aria-label": "Services by state" }, present.map((state) => element(
+      "li", { class: `state ${states.look(state).tone}` }, states.icon(state),
+      element("span", {}, element("b", {}, counted.get(state)), ` ${states.look(state).label}`),
+    )));
+  }
+
+  function services() {
+    const rows = [...store.services()].sort((left, right) => states.rank(left.state) - states.rank(right.state));
+    if (!store.documents.status) return parts.empty(notRead());
+    if (!rows.length) return parts.empty("There are no services.");
+    return parts.table("Services, scrolls", COLUMNS, rows.map((row) => ({
+      key: row.service, cells: cells(row), className: row.state === "failing" ? "is-failing" : "",
+    })));
+  }
+
+  function notRead() {
+    return store.session.page?.exported ? "The status was not read." : "Reading the status …";
+  }
+
+  function cells(row) {
+    return [
+      parts.serviceLink(row.service), badge(row),
+      `${row.ready}/${row.desired}`, element("span", { class: row.restarts ? "warn-text" : "muted" }, text.number(row.restarts)),
+      parts.age(row.created), element("span", { class: "image", title: row.image }, shortImage(row.image)),
+      row.urls.length ? element("ul", { class: "addresses" }, parts.addresses(row.urls)) : null,
+    ];
+  }
+
+  function badge(row) {
+    return states.badge(row.state, row.developer ? ` by ${row.developer}` : "");
+  }
+
+  // Without the digest, which the tooltip has.
+  function shortImage(image) {
+    return text.shorten(image.replace(/@sha256:[0-9a-f]+$/, ""), 60);
+  }
+
+  function render() {
+    return [
+      element("h1", { tabindex: -1, class: "hidden-text" }, "Overview"),
+      actions.outcome(), operation.view(), problems(),
+      parts.section("Services", { id: "services", aside: counts() }, services()),
+      graph.view(),
+    ];
+  }
+
+  return { title: () => "Overview", render, problem, badge, shortImage, notRead };
+})();

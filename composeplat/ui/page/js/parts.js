@@ -1,0 +1,97 @@
+// Owns the small parts that several views share: sections, tables, links to places, messages.
+"use strict";
+
+const parts = (() => {
+  const { element } = dom;
+
+  function section(title, { id, aside = null, level = "h2" } = {}, ...children) {
+    return element(
+      "section", { class: "section", "aria-labelledby": id, "data-key": id },
+      element("div", { class: "section-head" }, element(level, { id }, title), aside), ...children,
+    );
+  }
+
+  // A wide table scrolls in a region of its own, which the keyboard reaches.
+  // Columns are [title, class]; each row is {key, cells, className}, the first cell its heading.
+  function table(label, columns, rows) {
+    const head = element("tr", {}, columns.map(([title, kind]) => element("th", { scope: "col", class: kind }, title)));
+    const body = rows.map(({ key, cells, className }) => element(
+      "tr", { "data-key": key, class: className },
+      cells.map((cell, index) => element(
+        index ? "td" : "th", { scope: index ? null : "row", class: columns[index][1] }, cell,
+      )),
+    ));
+    return scrolled(label, element("table", {}, element("thead", {}, head), element("tbody", {}, body)));
+  }
+
+  function scrolled(label, ...children) {
+    return element("div", { class: "scrolled panel", role: "region", "aria-label": label, tabindex: 0 }, ...children);
+  }
+
+  function facts(rows) {
+    const shown = rows.filter(([, value]) => value !== null && value !== "" && value?.length !== 0);
+    return element("dl", { class: "facts panel" }, shown.map(([name, value]) => element(
+      "div", {}, element("dt", {}, name), element("dd", {}, value),
+    )));
+  }
+
+  function empty(message, hint = "") {
+    return element("p", { class: "empty panel" }, message, hint && element("span", { class: "hint" }, hint));
+  }
+
+  function placeLink(place) {
+    return place && element("a", { class: "place", href: routes.toPlace(place) }, text.place(place));
+  }
+
+  function serviceLink(name) {
+    return element("a", { href: routes.to("service", name) }, name);
+  }
+
+  function moment(value) {
+    return value && element("time", { datetime: value, title: text.localTime(value) }, text.localTime(value));
+  }
+
+  function age(value) {
+    return value && element("time", { datetime: value, title: text.localTime(value) }, text.age(value, store.now()));
+  }
+
+  function addresses(urls) {
+    return urls.map((url) => element("li", {}, text.isWebAddress(url) ? outsideLink(url) : url));
+  }
+
+  function outsideLink(url) {
+    return element("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, url.replace(/^https?:\/\/|\/$/g, ""));
+  }
+
+  function logLines(lines, label) {
+    if (!lines?.length) return null;
+    const cleaned = lines.map((line) => text.cleanLine(line)).join("\n");
+    return element("pre", { class: "log-lines", tabindex: 0, role: "region", "aria-label": label }, cleaned);
+  }
+
+  // A diagnostic, or what a command reports: severity, message, hint, place.
+  function diagnostic(row) {
+    return element(
+      "li", { class: `message ${states.look(row.severity).tone}` }, states.icon(row.severity),
+      element(
+        "div", {},
+        element("p", {}, element("b", {}, `${row.severity}: `), row.message),
+        row.hint && element("p", { class: "hint" }, row.hint),
+        element("p", { class: "muted small" }, row.file && placeLink(row), row.code && ` [${row.code}]`),
+      ),
+    );
+  }
+
+  function diagnostics(rows) {
+    return rows?.length ? element("ul", { class: "messages panel" }, rows.map(diagnostic)) : null;
+  }
+
+  function button(label, onclick, { kind = "", disabled = false, key = null } = {}) {
+    return element("button", { type: "button", class: kind, onclick, disabled, "data-key": key }, label);
+  }
+
+  return {
+    section, table, scrolled, facts, empty, placeLink, serviceLink, moment, age, addresses, logLines, diagnostics,
+    button, outsideLink,
+  };
+})();

@@ -1,0 +1,55 @@
+// Owns the places of the page, which are in the fragment of its address: #/service/web, #/logs?service=web.
+// In a view of a cluster, those of an environment begin with #/e/NAMESPACE/ENVIRONMENT.
+"use strict";
+
+const routes = (() => {
+  const NAMES = ["", "service", "logs", "changes", "history", "events", "file", "variables"];
+
+  function current() {
+    return parse(location.hash);
+  }
+
+  // A route is {name, argument, query, namespace, environment}; its name is "unknown" if there is no such place.
+  function parse(hash) {
+    const [path, query = ""] = splitOnce(hash.replace(/^#\/?/, ""), "?");
+    const steps = path.split("/").map(decode);
+    const route = { name: "", argument: "", query: new URLSearchParams(query), namespace: "", environment: "" };
+    if (steps[0] === "e" && steps.length >= 3) [, route.namespace, route.environment] = steps.splice(0, 3);
+    const [name = "", ...rest] = steps;
+    route.name = NAMES.includes(name) ? name : "unknown";
+    route.argument = rest.join("/");
+    return route;
+  }
+
+  function splitOnce(value, separator) {
+    const index = value.indexOf(separator);
+    return index < 0 ? [value] : [value.slice(0, index), value.slice(index + 1)];
+  }
+
+  function decode(step) {
+    try {
+      return decodeURIComponent(step);
+    } catch {
+      return step;
+    }
+  }
+
+  // The address of a place in the environment that is shown.
+  function to(name, argument = "", query = {}) {
+    const { namespace, environment } = current();
+    const prefix = namespace ? ["e", namespace, environment] : [];
+    const steps = [...prefix, name, ...(argument ? argument.split("/") : [])].map(encodeURIComponent);
+    const search = new URLSearchParams(Object.entries(query).flatMap(([key, values]) => [values].flat().map((value) => [key, value])));
+    return `#/${steps.join("/")}${search.size ? `?${search}` : ""}`;
+  }
+
+  function toPlace(place) {
+    return to("file", place.file, { line: place.line });
+  }
+
+  function toEnvironment(namespace, environment) {
+    return `#/e/${encodeURIComponent(namespace)}/${encodeURIComponent(environment)}/`;
+  }
+
+  return { current, to, toPlace, toEnvironment };
+})();

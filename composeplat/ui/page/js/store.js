@@ -1,0 +1,80 @@
+// Owns the latest documents, and which environment they are of. Whoever sets one has the page drawn again, once for all
+// that arrive within a moment. It knows neither where documents come from nor how they are shown.
+"use strict";
+
+const store = (() => {
+  const REDRAW_INTERVAL_MS = 100;
+  const AGES_INTERVAL_MS = 10000;
+  const documents = {};
+  const session = {
+    page: null,
+    exported: null, // all documents of an exported page
+    environments: null, // of a cluster
+    connection: "connecting", // connecting, live, reconnecting, paused, exported
+    needsCode: false,
+    wrongCode: false,
+    failure: "",
+  };
+  let draw = () => {};
+  let timer = 0;
+
+  function onChange(callback) {
+    draw = callback;
+    setInterval(changed, AGES_INTERVAL_MS);
+  }
+
+  function changed() {
+    if (timer) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      requestAnimationFrame(() => draw());
+    }, REDRAW_INTERVAL_MS);
+  }
+
+  function set(topic, data) {
+    documents[topic] = data;
+    changed();
+  }
+
+  function clear() {
+    for (const topic of Object.keys(documents)) delete documents[topic];
+  }
+
+  function setSession(values) {
+    Object.assign(session, values);
+    changed();
+  }
+
+  // Ages on an exported page are those of the moment when it was written.
+  function now() {
+    const written = Date.parse(session.page?.written ?? "");
+    return session.page?.exported && Number.isFinite(written) ? written : Date.now();
+  }
+
+  function services() {
+    return documents.status?.services ?? [];
+  }
+
+  // The services of the definition, and those that the cluster has besides: name -> status or null.
+  function serviceNames() {
+    const defined = (documents.definition?.services ?? []).map((row) => row.service);
+    return [...new Set([...defined, ...services().map((row) => row.service)])];
+  }
+
+  function service(name) {
+    return services().find((row) => row.service === name) ?? null;
+  }
+
+  function definedService(name) {
+    return (documents.definition?.services ?? []).find((row) => row.service === name) ?? null;
+  }
+
+  function isReadOnly() {
+    return Boolean(session.page?.read_only || session.page?.exported);
+  }
+
+  return {
+    documents, session, onChange, changed, set, clear, setSession, now, services, serviceNames, service,
+    definedService, isReadOnly,
+  };
+})();

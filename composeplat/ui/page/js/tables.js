@@ -1,0 +1,99 @@
+// Owns the views that are one table each: events, the history of deployments, variables.
+"use strict";
+
+const tables = (() => {
+  const { element } = dom;
+  const DONE = { create: "created", update: "updated", replace: "replaced", delete: "deleted" };
+  const SIGNS = { create: "+", update: "~", replace: "!", delete: "−" };
+
+  function page(title, note, content) {
+    return [element("div", { class: "page-head" }, element("h1", { tabindex: -1 }, title)), note && element("p", { class: "muted" }, note), content];
+  }
+
+  function notRead(topic, message) {
+    if (store.documents[topic]) return null;
+    return parts.empty(store.session.page?.exported ? message : "Reading …");
+  }
+
+  function events(rows, hasService = true) {
+    const columns = [["Time"], ["Type"], ...(hasService ? [["Service"]] : []), ["Object"], ["Reason"], ["Message", "wide"], ["Count", "number"]];
+    return parts.table("Events, scrolls", columns, rows.map((row, index) => ({
+      key: `${index}`,
+      cells: [
+        parts.moment(row.time), states.badge(row.type === "Warning" ? "warning" : "info"),
+        ...(hasService ? [row.service && parts.serviceLink(row.service)] : []),
+        row.object, row.reason, row.message, text.number(row.count),
+      ],
+    })));
+  }
+
+  const eventView = {
+    title: () => "Events",
+    render: () => {
+      const rows = store.documents.events?.events ?? [];
+      const content = notRead("events", "The events were not read.")
+        ?? (rows.length ? events(rows) : parts.empty("The cluster has no events of this environment.", "It keeps them for about an hour."));
+      return page("Events", "What Kubernetes reports, from the last hour.", content);
+    },
+  };
+
+  const historyView = {
+    title: () => "History",
+    render: () => {
+      const rows = store.documents.history?.revisions ?? [];
+      const content = notRead("history", "The history was not read.")
+        ?? (rows.length ? history(rows) : parts.empty("Nothing was deployed yet.", "platform deploy"));
+      return page("History", "", content);
+    },
+  };
+
+  function history(rows) {
+    const columns = [["Revision"], ["Result"], ["Started"], ["Took", "number"], ["Who"], ["Commit"], ["Changes", "wide"]];
+    return parts.table("History, scrolls", columns, rows.map((row) => ({
+      key: `${row.revision}`,
+      cells: [
+        `${row.revision}`, states.badge(row.result), parts.moment(row.started), text.duration(row.seconds), row.who, commit(row), changes(row),
+      ],
+    })));
+  }
+
+  function commit(row) {
+    if (!row.commit) return null;
+    return [element("code", { title: row.commit }, row.commit.slice(0, 8), row.dirty ? "*" : ""), row.branch && ` ${row.branch}`,
+      row.dirty && element("span", { class: "hidden-text" }, " with changes that are in no commit")];
+  }
+
+  function changes(row) {
+    const command = row.command === "deploy" ? "" : row.rolled_back_to === null ? row.command : `rolled back to ${row.rolled_back_to}`;
+    return [
+      command && element("div", {}, command),
+      element("ul", { class: "plain" }, row.changes.map((change) => element(
+        "li", {}, sign(change.operation), `${DONE[change.operation] ?? change.operation} ${change.part.type} ${change.part.name}`,
+        change.images.map((image) => element("div", { class: "muted image" }, `${image.old || "(none)"} → ${image.new || "(none)"}`)),
+      ))),
+      row.omitted_changes > 0 && element("div", { class: "muted" }, text.count(row.omitted_changes, "more change")),
+    ];
+  }
+
+  function sign(operation) {
+    return element("span", { class: `sign ${operation}`, "aria-hidden": "true" }, SIGNS[operation] ?? "");
+  }
+
+  function variables(rows) {
+    return parts.table("Variables, scrolls", [["Name"], ["Source", "wide"], ["Secret"]], rows.map((row) => ({
+      key: row.name, cells: [element("code", {}, row.name), row.source, row.is_secret ? "secret" : ""],
+    })));
+  }
+
+  const variableView = {
+    title: () => "Variables",
+    render: () => {
+      const rows = store.documents.definition?.variables ?? [];
+      const content = notRead("definition", "The definition was not read.")
+        ?? (rows.length ? variables(rows) : parts.empty("The files use no variables."));
+      return page("Variables", "By name and where their values are from: no value leaves the terminal.", content);
+    },
+  };
+
+  return { eventView, historyView, variableView, events, variables, sign };
+})();

@@ -1,0 +1,59 @@
+"""A tab of a real browser, and pages in it as files; tests that need it are skipped where `make extras` was not run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from composeplat.ui.export import write_page
+from tests.browser import PROGRAMS
+from tests.devtools import Tab, open_tab
+from tests.ui import documents
+
+WIDTH = 1280
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if not program:
+        pytest.skip("needs a browser: make extras")
+    with open_tab(program, tmp_path_factory.mktemp("browser")) as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(browser: Tab) -> Iterator[Tab]:
+    """A tab of a wide, light screen, in which no page complains."""
+    browser.open("about:blank")
+    browser.requests.clear()
+    browser.errors.clear()
+    browser.resize(WIDTH)
+    browser.call("Emulation.setEmulatedMedia", features=[])
+    yield browser
+    assert browser.errors == []
+
+
+@dataclass
+class Exported:
+    """Exported pages, opened from their folder."""
+
+    tab: Tab
+    folder: Path
+
+    def open(self, route: str = "", data: Mapping[str, object] | None = None) -> None:
+        """Write a page, and open a place of it."""
+        write_page(self.folder, documents.exported() if data is None else data)
+        # Another fragment alone would not load the page again.
+        self.tab.open("about:blank")
+        self.tab.open(f"{(self.folder / 'index.html').as_uri()}#/{route}")
+        self.tab.wait_for("document.querySelector('h1') !== null")
+
+
+@pytest.fixture
+def exported(tab: Tab, tmp_path: Path) -> Exported:
+    return Exported(tab, tmp_path / "page")

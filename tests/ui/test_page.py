@@ -1,0 +1,92 @@
+"""The page in a real browser, opened as files: what each view shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.devtools import Tab
+from tests.ui.conftest import Exported
+
+#: Every view, and a text that it shows.
+ROUTES = {
+    "": "its container exits with status 1 again and again",
+    "service/worker": 'fatal: role "worker" does not exist',
+    "service/report": "0 6 * * * (Europe/Berlin)",
+    "logs": "GET /products/299",
+    "changes": "spec.template.spec.containers[0].image",
+    "history": "shop/web:1.8.1 → shop/web:1.8.2",
+    "events": "Back-off restarting failed container",
+    "file/compose.yaml?line=25": "registry.example.com/shop/worker:1.8.2",
+    "variables": "secrets.env",
+}
+MAIN = "document.getElementById('main').innerText"
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_views(exported: Exported, route: str) -> None:
+    """Each view shows its documents, and asks for nothing but the page's own files."""
+    exported.open(route)
+
+    exported.tab.wait_for(f"{MAIN}.includes({ROUTES[route]!r})")
+    assert [url for url in exported.tab.requests if not url.startswith((exported.folder.as_uri(), "about:"))] == []
+
+
+def test_overview(exported: Exported, tab: Tab) -> None:
+    """Problems come first, in the table too, with their place in the file."""
+    exported.open()
+
+    assert tab.run("document.querySelector('tbody th').innerText") == "worker"
+    assert tab.run("document.querySelector('.problem .place').innerText") == "compose.yaml:25"
+    assert tab.run("document.title") == "Overview - shop - platform"
+
+
+def test_graph(exported: Exported, tab: Tab) -> None:
+    """Each service is a link whose name has its state."""
+    exported.open()
+
+    names = tab.run("[...document.querySelectorAll('.graph a')].map(a => a.getAttribute('aria-label'))")
+    assert "worker, service, failing, 0 of 1" in names
+    assert "web, service, ready, 2 of 2" in names
+
+
+def test_marked_line(exported: Exported, tab: Tab) -> None:
+    """A place leads to its file, with the line marked, in sight, and its messages beside it."""
+    exported.open()
+    tab.run("document.querySelector('.problem .place').click()")
+
+    tab.wait_for("document.querySelector('.line.is-marked') !== null")
+    assert tab.run("document.querySelector('.line.is-marked').id") == "L25"
+    assert tab.run(
+        "(r => r.top >= 0 && r.bottom <= innerHeight)(document.getElementById('L25').getBoundingClientRect())"
+    )
+    shown = tab.run("document.querySelector('.line.is-marked + .line-messages').innerText")
+    assert "worker: its container exits with status 1 again and again [crash-loop]" in shown
+
+
+def test_no_actions(exported: Exported, tab: Tab) -> None:
+    """An exported page starts nothing."""
+    for route in ("", "service/web", "changes"):
+        exported.open(route)
+        assert tab.run("document.querySelectorAll('button').length") == 0
+
+
+def test_documents_that_were_not_read(exported: Exported, tab: Tab) -> None:
+    """A view says that its document was not read."""
+    page = {"version": "", "read_only": True, "exported": True, "written": "", "notes": ["the cluster does not answer"]}
+    listed = [{"namespace": "a", "environment": "b", "has_definition": True}]
+    for route in ("", "service/web", "logs", "changes", "history", "events", "file", "variables"):
+        exported.open(route, {"page": page | {"environments": listed}})
+        assert "not read" in tab.run(MAIN)
+        assert "the cluster does not answer" in tab.run("document.getElementById('header').innerText")
+
+
+def test_unknown_places(exported: Exported, tab: Tab) -> None:
+    """An address without a view, or of a service or file that is gone, is explained."""
+    for route, message in {
+        "nothing": "The page has no such place",
+        "service/gone": "There is no service gone",
+        "file/gone.yaml": "The definition has no file gone.yaml",
+        "service/%E0%A4": "There is no service %E0%A4",
+    }.items():
+        exported.open(route)
+        assert message in tab.run(MAIN)
