@@ -5,7 +5,6 @@ Owns reading the system for it: the user, the name of the machine and its id.
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from composeplat.compose.project_id import Machine, project_id
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.deployer import Deployer, find_deployer
 from composeplat.engine.provenance import Claim
+from composeplat.system.machine import user_name
 from composeplat.system.records import record
 
 
@@ -41,12 +41,4 @@ def claim_of(source: Source, environment: Mapping[str, str], *, name_from_folder
 
 def deployer_of(source: Source, environment: Mapping[str, str]) -> Deployer:
     work_tree = source.repository.work_tree if source.repository is not None else None
-    return find_deployer(environment, work_tree, _user(), socket.gethostname())
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        # The user has no entry, as in a container.
-        return f"uid {os.getuid()}"
+    return find_deployer(environment, work_tree, user_name(), socket.gethostname())

@@ -91,7 +91,7 @@ class NoChangeCheck:
             return None
         with self.stack.workspace.hold_lock(what):
             try:
-                last = self._confirm(is_deploy=what == "deploy")
+                last = self._confirm(is_deploy=what != "preview")
             except (Doubt, ApiError) as doubt:
                 logger.debug("Pulumi has to look for changes: %s", doubt)
                 return None

@@ -33,6 +33,11 @@ class DeployOptions:
     adopted: frozenset[tuple[str, str]] = frozenset()
     """Objects of others, by kind and name, in whose place the deploy puts the plan's: ``platform import`` allows it."""
 
+    @property
+    def command(self) -> str:
+        """The command of a deploy with these options."""
+        return "deploy" if self.rolled_back_to is None else "rollback"
+
 
 @record(kw_only=True)
 class Failure:

@@ -24,6 +24,7 @@ from composeplat.engine.backend_health import health_of
 from composeplat.engine.backend_url import secrets_of
 from composeplat.engine.moved_mark import forget_begun, moved_mark, read_moved
 from composeplat.engine.new_state import read_salt, write_new_state
+from composeplat.engine.operation_log import log_operation
 from composeplat.engine.own_processes import OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange, salt_of
 from composeplat.engine.pulumi_errors import FREE_SPACE, FULL_DISK, explain
@@ -107,7 +108,7 @@ class Workspace:
     @contextlib.contextmanager
     def lock(self, what: str) -> Iterator[None]:
         """Hold the lock of the stack for an operation; the kernel releases it when this process ends."""
-        with self.hold_lock(what):
+        with self.hold_lock(what), log_operation(self.folder, what, lambda: self.interrupts.count > 0):
             with writing(self.folder):
                 self._end_leftovers(self.folder / "running.json")
                 self._mend_state()

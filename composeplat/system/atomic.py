@@ -42,6 +42,21 @@ def create_private(path: Path, text: str) -> bool:
     return True
 
 
+def open_private(path: Path, content: bytes) -> int:
+    """Replace a file with a private one, and return its descriptor, which appends. It is not forced to the disk."""
+    staged = _beside(path)
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, _PRIVATE_FILE)
+    try:
+        with open(descriptor, "wb", closefd=False) as stream:
+            stream.write(content)
+        staged.replace(path)
+    except BaseException:
+        os.close(descriptor)
+        staged.unlink(missing_ok=True)
+        raise
+    return descriptor
+
+
 def write_file(path: Path, text: str, *, errors: str = "strict") -> None:
     """Replace a file with one that others may read, as the umask allows. It is not forced to the disk."""
     write_files({path: text}, errors=errors)

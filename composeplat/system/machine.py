@@ -1,4 +1,4 @@
-"""The identity of this machine, its processor, and what the system's own files and programs say.
+"""The identity of this machine, its processor, its user, and what the system's own files and programs say.
 
 Owns the id that the system gave the machine. Must not know what is noted with it.
 It is apart because state and process notes must not be mistaken for those of another machine.
@@ -6,7 +6,9 @@ It is apart because state and process notes must not be mistaken for those of an
 
 from __future__ import annotations
 
+import getpass
 import hashlib
+import os
 import platform
 import re
 import socket
@@ -43,6 +45,14 @@ def system_machine_id(system: str = sys.platform) -> str:
 def machine_id() -> str:
     """The id that the system gave this machine, else one made of its host name."""
     return system_machine_id() or _hash(socket.gethostname())
+
+
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # The user has no entry, as in a container.
+        return f"uid {os.getuid()}"
 
 
 def read_id(path: Path) -> str:

@@ -27,6 +27,7 @@ import pytest
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.moved_mark import is_begun, mark_begun, mark_moved
+from composeplat.engine.operation_log import read_operation
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange
 from composeplat.engine.pulumi_errors import Busy, broke_off, explain, is_refused
@@ -338,6 +339,27 @@ def test_a_run_that_was_cut_off(workspace: Workspace) -> None:
     assert not (workspace.folder / "running.json").exists()
 
 
+def test_the_lock_of_a_change_has_a_log(workspace: Workspace) -> None:
+    """What is only looked at, or is another's turn, leaves the log of the last change as it is."""
+    with workspace.lock("deploy"), pytest.raises(Busy), workspace.lock("sleep"):
+        pass
+    with workspace.lock("preview"), pytest.raises(Busy), workspace.hold_lock("deploy"):
+        pass
+
+    found = read_operation(workspace.folder)
+    assert found is not None
+    assert (found["operation"], found["state"]) == ("deploy", "done")
+
+
+def test_an_interrupted_change_is_logged_as_such(workspace: Workspace) -> None:
+    with workspace.lock("refresh"):
+        workspace.interrupts.count = 1
+
+    found = read_operation(workspace.folder)
+    assert found is not None
+    assert found["state"] == "interrupted"
+
+
 # copies of the state --------------------------------------------------------------------------------------------------
 
 
@@ -530,7 +552,7 @@ def test_a_state_elsewhere_is_left_alone(elsewhere: Workspace) -> None:
     """What is not on this machine is not copied."""
     lock_once(elsewhere)
 
-    assert sorted(path.name for path in elsewhere.folder.iterdir()) == ["lock"]
+    assert sorted(path.name for path in elsewhere.folder.iterdir()) == ["lock", "operation.jsonl"]
 
 
 # reading and making ---------------------------------------------------------------------------------------------------

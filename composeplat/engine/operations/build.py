@@ -52,10 +52,10 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
             events, result = pulumi_runs.run_program(stack, alone, args, chosen, handlers=handlers)
             if not result.status and not monitor.causes:
                 check.keep(has_changes=bool(events.effective_changes))
-    stack.stop_if_interrupted()
-    note_refusals(stack, monitor, events, result)
-    if result.status and not monitor.causes:
-        raise pulumi_runs.run_error(result, events)
+            stack.stop_if_interrupted()
+            note_refusals(stack, monitor, events, result)
+            if result.status and not monitor.causes:
+                raise pulumi_runs.run_error(result, events)
     known = {image.service: events.references.get(image_urn(alone, image), image.reference) for image in images}
     return Outcome(
         changes=events.effective_changes,

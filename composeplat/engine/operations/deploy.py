@@ -58,7 +58,7 @@ def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
         shown = preview(stack, plan, options)
         if shown.is_refused:
             return Outcome(violations=shown.violations, seconds=shown.seconds)
-    return run_if_needed(stack, plan, options, "deploy", _deploy)
+    return run_if_needed(stack, plan, options, options.command, _deploy)
 
 
 def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:
@@ -66,8 +66,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
     plan = run_providers(stack, api, plan, options.services, options.timeout)
     _prepare_namespace(stack, api, plan, live_state)
     stack.workspace.make_stack()
-    command = "deploy" if options.rolled_back_to is None else "rollback"
-    with record_deployment(stack, api, plan, options, command) as recording:
+    with record_deployment(stack, api, plan, options, options.command) as recording:
         return _apply(recording, live_state, no_change)
 
 

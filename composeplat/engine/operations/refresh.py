@@ -16,7 +16,7 @@ def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
     started = time.monotonic()
     with stack.interrupts:
         stack.workspace.prepare(builds=False)
-        with stack.lock("refresh"):
+        with stack.lock("refresh --preview" if preview_only else "refresh"):
             stack.check_project("refresh")
             if not stack.state.get("resources"):
                 raise stack.not_deployed_error()
@@ -27,9 +27,9 @@ def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
             events, result = pulumi_runs.run(
                 stack, ["refresh", *mode, "--stack", stack.namespace, *pulumi_runs.NO_PROGRAM_ARGS]
             )
-    stack.stop_if_interrupted()
-    if result.status:
-        raise pulumi_runs.run_error(result, events)
+            stack.stop_if_interrupted()
+            if result.status:
+                raise pulumi_runs.run_error(result, events)
     return Outcome(changes=events.drifted, counts=events.count_operations(), seconds=time.monotonic() - started)
 
 
