@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from composeplat.system.folders import cache_folder
-from composeplat.toolchain.cache import Cache
 from tests.conftest import ROOT
 from tests.golang.modules import go
 from tests.languages.sdk import write_sdk
+from tests.node_packages import node_modules
 from tests.page_commands import read_steps
 
 HERE = ROOT / "tests" / "languages"
@@ -25,25 +22,9 @@ pytestmark = pytest.mark.timeout(900)
 _TSC = ("--noEmit", "--strict", "--skipLibCheck", "--module", "commonjs", "--target", "es2022")
 
 
-def node_modules() -> Path:
-    """Install what ``package-lock.json`` pins, once for each state of it, and no script of any package runs."""
-    source = HERE / "typescript"
-    lock = source / "package-lock.json"
-    cache = Cache(cache_folder(os.environ))
-    folder = cache.folder / "node" / hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
-    with cache.lock("node", lambda: None):
-        if not folder.exists():
-            staged = folder.with_name("staged")
-            shutil.rmtree(staged, ignore_errors=True)
-            shutil.copytree(source, staged)
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=staged, check=True)
-            staged.rename(folder)
-    return folder / "node_modules"
-
-
 def type_check(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     """Compile a program with the SDK of the schema beside Pulumi's own, without output."""
-    modules = node_modules()
+    modules = node_modules(HERE / "typescript")
     (folder / "node_modules").mkdir(exist_ok=True)
     for name in modules.iterdir():
         if not name.name.startswith(".") and not (folder / "node_modules" / name.name).exists():

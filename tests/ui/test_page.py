@@ -44,9 +44,11 @@ def test_graph(exported: Exported, tab: Tab) -> None:
     """Each service is a link whose name has its state."""
     exported.open()
 
-    names = tab.run("[...document.querySelectorAll('.graph a')].map(a => a.getAttribute('aria-label'))")
-    assert "worker, service, failing, 0 of 1" in names
-    assert "web, service, ready, 2 of 2" in names
+    tab.call("Accessibility.enable")
+    nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
+    names = [node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == "link"]
+    assert "worker, service, failing, 0 of 1, Deployment, shop/image:1.8.2" in names
+    assert "web, service, ready, 2 of 2, Deployment, shop/image:1.8.2" in names
 
 
 def test_marked_line(exported: Exported, tab: Tab) -> None:

@@ -40,19 +40,19 @@ const graph = (() => {
     const tone = row ? states.look(row.state).tone : "";
     const attributes = { class: `node kind-${node.kind} ${tone}`, transform: `translate(${node.x} ${node.y})`, "data-key": node.key };
     const content = [
-      svg("title", {}, [node.name, ...node.details].join(" - ")),
+      // The name of the link, and its tooltip.
+      svg("title", {}, accessibleName(node, row)),
       svg("rect", { width: node.width, height: node.height, rx: ROUND[node.kind] ?? 8, class: "box" }),
       row && svg("g", { transform: `translate(${node.width - 22} 6)`, class: "mark" }, states.markPath(row.state)),
       lines(node),
     ];
-    const name = accessibleName(node, row);
-    if (node.kind !== "service") return svg("g", { ...attributes, role: "img", "aria-label": name }, content);
-    return svg("a", { ...attributes, href: routes.to("service", node.name), "aria-label": name }, content);
+    if (node.kind !== "service") return svg("g", { ...attributes, role: "img" }, content);
+    return svg("a", { ...attributes, href: routes.to("service", node.name) }, content);
   }
 
   function accessibleName(node, row) {
     if (!row) return [node.name, node.kind, ...node.details].join(", ");
-    return [node.name, "service", states.look(row.state).label, `${row.ready} of ${row.desired}`].join(", ");
+    return [node.name, "service", states.look(row.state).label, `${row.ready} of ${row.desired}`, ...node.details].join(", ");
   }
 
   function lines(node) {

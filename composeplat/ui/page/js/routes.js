@@ -34,11 +34,16 @@ const routes = (() => {
     }
   }
 
+  // Half a character, as a broken text may have, can't be in an address.
+  function encode(step) {
+    return encodeURIComponent(step.replace(/\p{Cs}/gu, "\ufffd"));
+  }
+
   // The address of a place in the environment that is shown.
   function to(name, argument = "", query = {}) {
     const { namespace, environment } = current();
     const prefix = namespace ? ["e", namespace, environment] : [];
-    const steps = [...prefix, name, ...(argument ? argument.split("/") : [])].map(encodeURIComponent);
+    const steps = [...prefix, name, ...(argument ? argument.split("/") : [])].map(encode);
     const search = new URLSearchParams(Object.entries(query).flatMap(([key, values]) => [values].flat().map((value) => [key, value])));
     return `#/${steps.join("/")}${search.size ? `?${search}` : ""}`;
   }
@@ -48,7 +53,7 @@ const routes = (() => {
   }
 
   function toEnvironment(namespace, environment) {
-    return `#/e/${encodeURIComponent(namespace)}/${encodeURIComponent(environment)}/`;
+    return `#/e/${encode(namespace)}/${encode(environment)}/`;
   }
 
   return { current, to, toPlace, toEnvironment };
