@@ -266,19 +266,36 @@ MODULES = sorted((ROOT / "composeplat").rglob("*.py"))
 
 
 def test_imports_are_of_dependencies() -> None:
-    """Every package that a module imports is installed with the wheel, and not only with a tool of development."""
+    """Every package that a module imports is installed with the wheel, and not only with a tool of development.
+
+    The page's server alone may import those of its extra.
+    """
     pins = (ROOT / "requirements" / "runtime.txt").read_text()
     installed = set(re.findall(r"^([\w.-]+)==", pins, re.MULTILINE))
     known = packages_distributions()
     used = {
         name.partition(".")[0]: path
         for path in MODULES
+        if path.parent.name != "ui"
         for node in ast.walk(ast.parse(path.read_text()))
         for name in _imported(node)
     }
     foreign = used.keys() - sys.stdlib_module_names - {"composeplat"}
 
     assert {name for name in foreign if not installed & {found.lower() for found in known.get(name, [])}} == set()
+
+
+def test_the_page_without_its_extra() -> None:
+    """The command and an export need no package of the extra: only the two modules of the server import them."""
+    needing = {
+        path.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in _imported(node)
+        if name.partition(".")[0] in ("starlette", "uvicorn", "anyio")
+    }
+
+    assert needing == {"server.py", "serving.py"}
 
 
 def _imported(node: ast.AST) -> list[str]:

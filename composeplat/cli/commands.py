@@ -8,9 +8,7 @@ of the listing are those that ``make docs`` writes into ``grammar.json`` from th
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Iterator, Mapping, MutableMapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +16,7 @@ import typer.main
 
 from composeplat import __version__
 from composeplat.cli.arguments import App
+from composeplat.cli.completion import read_grammar
 from composeplat.cli.compose_commands import message_for
 from composeplat.cli.help_text import SECTIONS, Guide, Guided
 
@@ -36,7 +35,6 @@ MODULES: Mapping[str, str] = {
     **{name: _MODULES.get(name, name) for names in SECTIONS.values() for name in names},
     **_HIDDEN,
 }
-_GRAMMAR = Path(__file__).with_name("grammar.json")
 
 
 def load_app(name: str) -> App:
@@ -90,7 +88,7 @@ class Commands(Guided):
         return [name for name in MODULES if name not in _HIDDEN]
 
     def format_commands(self, _: Any, formatter: Any) -> None:
-        grammar = json.loads(_GRAMMAR.read_text(encoding="utf-8"))
+        grammar = read_grammar()
         for title, names in SECTIONS.items():
             summaries = {name: grammar.get(f"platform {name}", {}).get("help", "") for name in names}
             self.write_section(formatter, title, summaries)

@@ -88,9 +88,14 @@ def split_line(line: str) -> list[str]:
 # positions on a line --------------------------------------------------------------------------------------------------
 
 
+def read_grammar() -> dict[str, Any]:
+    grammar: dict[str, Any] = json.loads(Path(__file__).with_name("grammar.json").read_text(encoding="utf-8"))
+    return grammar
+
+
 def offers_for(args: list[str]) -> tuple[str, list[tuple[str, str]]]:
     """List the completions of the last argument, each with its help."""
-    grammar = json.loads(Path(__file__).with_name("grammar.json").read_text(encoding="utf-8"))
+    grammar = read_grammar()
     line = Line(grammar)
     for arg in args[:-1]:
         line.read(arg)

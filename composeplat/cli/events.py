@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import EnvironmentEvent, read_events
+from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import age
 from composeplat.diagnostics import Exit
 
@@ -32,8 +33,8 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
     if view is None:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
-        queries = view.queries(view.take_snapshot(api).workloads)
-        found = read_events(api.items(kind_path("v1", "Event", view.namespace)), queries, _other_objects(view))
+        workloads = view.take_snapshot(api).workloads
+        found = events_of(view, api.items(events_path(view)), workloads)
     if as_json:
         write_json(events_document(view.environment, view.namespace, found))
     elif not found:
@@ -42,6 +43,17 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
         color = wants_color(sys.stdout)
         write_output(events_table(found, datetime.now(UTC), width=terminal_width(), color=color))
     return Exit.DONE
+
+
+def events_path(view: EnvironmentView) -> str:
+    return kind_path("v1", "Event", view.namespace)
+
+
+def events_of(
+    view: EnvironmentView, listed: Iterable[Object], workloads: Mapping[tuple[str, str], Object]
+) -> list[EnvironmentEvent]:
+    """Return those of the namespace's events that are of the environment, oldest first."""
+    return read_events(listed, view.queries(workloads), _other_objects(view))
 
 
 def _other_objects(view: EnvironmentView) -> dict[str, str]:

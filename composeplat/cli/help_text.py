@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "destroy",
         "eject",
     ),
-    "Inspect": ("status", "logs", "events", "history", "endpoints", "open", "port", "images", "top"),
+    "Inspect": ("status", "ui", "logs", "events", "history", "endpoints", "open", "port", "images", "top"),
     "Develop in the cluster": ("up", "watch", "exec", "run", "cp", "down"),
     "Set up": ("setup", "cluster", "variables", "state", "completion", "bug-report"),
 }

@@ -10,8 +10,10 @@ import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.environment_view import fit_table, terminal_width, view_environment
+from composeplat.cli.console import write_json
+from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
+from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import Exit, format_count, join_and_count, printable
@@ -36,9 +38,16 @@ def run(choice: Choice, number: int | None, *, as_json: bool) -> Exit:
         revisions = [find_revision(revisions, number)]
     text = _table(revisions) if number is None or as_json else _details(revisions[0])
     absent = f"{view.environment} has no history in namespace {view.namespace}: platform deploy"
-    rows = [revision_row(revision) for revision in revisions]
-    view.show("history", text, as_json=as_json, absent=absent, revisions=rows)
+    if as_json:
+        write_json(history_document(view, revisions))
+    else:
+        view.show("history", text, as_json=False, absent=absent)
     return Exit.DONE
+
+
+def history_document(view: EnvironmentView, revisions: Iterable[Revision]) -> dict[str, object]:
+    rows = [revision_row(revision) for revision in revisions]
+    return document("history", view.environment, view.namespace, revisions=rows)
 
 
 def _table(revisions: list[Revision]) -> str:

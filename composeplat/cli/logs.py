@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -82,21 +82,14 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
 def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     with Api(view.planned.target.access) as api:
         snapshot = view.take_snapshot(api)
-        _print(read_logs(api, view.namespace, _shown(snapshot.pods, view), asked), printer)
+        _print(read_logs(api, view.namespace, select_pods(snapshot.pods, view), asked), printer)
     for line in _endings(view, snapshot):
         progress.conclude(line)
 
 
 def _follow(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     """Print lines until Ctrl-C, or until nobody reads them."""
-    follower = Follower(
-        access=view.planned.target.access,
-        namespace=view.namespace,
-        path=kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment),
-        select=lambda pods: _shown(pods, view),
-        asked=asked,
-        note=progress.note,
-    )
+    follower = follow_logs(view, asked, progress.note)
     try:
         _print(follower.lines(), printer)
     finally:
@@ -119,9 +112,21 @@ def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
             yield f"{row.service} has no pods: it is {row.state}"
 
 
-def _shown(pods: Iterable[Object], view: EnvironmentView) -> list[Object]:
+def select_pods(pods: Iterable[Object], view: EnvironmentView) -> list[Object]:
     """List the pods of the chosen services with their containers, and those of `platform run`."""
-    return [shown for pod in pods if (shown := _with_containers(pod, view.names)) is not None]
+    names = view.names
+    return [shown for pod in pods if (shown := _with_containers(pod, names)) is not None]
+
+
+def follow_logs(view: EnvironmentView, asked: LogQuery, note: Callable[[str], None]) -> Follower:
+    return Follower(
+        access=view.planned.target.access,
+        namespace=view.namespace,
+        path=kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment),
+        select=lambda pods: select_pods(pods, view),
+        asked=asked,
+        note=note,
+    )
 
 
 def _with_containers(pod: Object, names: Container[str]) -> Object | None:

@@ -15,6 +15,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
+    Planned,
     document,
     plan_for,
     report_deploy,
@@ -49,7 +50,19 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     changes = [with_own_name(change) for change in outcome.changes]
-    data = document(
+    show_document(preview_document(planned, outcome), as_json=as_json)
+    if not as_json:
+        write_output(changes_text(changes, planned.plan, diff=diff))
+    is_refused = show_violations(outcome, planned, as_json=choice.json_diagnostics)
+    progress.conclude(changes_summary(changes, outcome))
+    if is_refused:
+        return Exit.FAILED
+    return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
+
+
+def preview_document(planned: Planned, outcome: Outcome) -> dict[str, object]:
+    changes = [with_own_name(change) for change in outcome.changes]
+    return document(
         "preview",
         planned.plan.environment,
         planned.plan.namespace,
@@ -59,14 +72,6 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
         unchanged=outcome.counts.get("same", 0),
         policy_violations=violation_rows(outcome, planned.plan),
     )
-    show_document(data, as_json=as_json)
-    if not as_json:
-        write_output(changes_text(changes, planned.plan, diff=diff))
-    is_refused = show_violations(outcome, planned, as_json=choice.json_diagnostics)
-    progress.conclude(changes_summary(changes, outcome))
-    if is_refused:
-        return Exit.FAILED
-    return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 
 def with_own_name(change: Change) -> Change:

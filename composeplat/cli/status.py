@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -26,8 +26,9 @@ from composeplat.cluster.endpoints import Address
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.probes import read_last_lines
 from composeplat.cluster.snapshot import Snapshot
-from composeplat.cluster.status import StatusRow, age, short_image, status_rows
-from composeplat.diagnostics import Exit, printable
+from composeplat.cluster.status import ServiceQuery, StatusRow, age, short_image, status_rows
+from composeplat.dev.lease import describe_holder, lease_holder
+from composeplat.diagnostics import Exit, Span, printable
 
 app = App()
 
@@ -123,8 +124,22 @@ class StatusReader:
             self._addresses = self._view.addresses(self._api)
             self._snapshot, self._addresses_read = snapshot, time.monotonic()
         self.urls = tuple(dict.fromkeys(address.url for address in self._addresses))
-        rows = status_rows(self._view.queries(snapshot.workloads, self._addresses), snapshot, datetime.now(UTC))
-        return [_with_reason(row, self._view, self._reasons) for row in rows]
+        queries = self._view.queries(snapshot.workloads, self._addresses)
+        rows = status_rows(queries, snapshot, datetime.now(UTC))
+        return [
+            replace(_with_reason(row, self._view, self._reasons), developer=_developer(query, snapshot))
+            for row, query in zip(rows, queries, strict=True)
+        ]
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The latest snapshot, which is another object when something has changed."""
+        return self._watcher.latest
+
+    @property
+    def problem(self) -> str:
+        """Why the rows are old; empty if they are not."""
+        return self._problem
 
 
 @dataclass(slots=True)
@@ -147,8 +162,18 @@ class Reasons:
 def _with_reason(row: StatusRow, view: EnvironmentView, reasons: Reasons) -> StatusRow:
     if row.cause is None or not row.problem:
         return row
-    missing = left_out_rows(view.planned.loaded, row.service, row.cause)
-    return replace(row, lines=reasons.lines(row.cause), left_out=tuple(missing))
+    loaded = view.planned.loaded
+    missing = left_out_rows(loaded, row.service, row.cause)
+    place = loaded.origins.at("services", row.service, *row.cause.origin)
+    return replace(row, lines=reasons.lines(row.cause), left_out=tuple(missing), place=place)
+
+
+def _developer(query: ServiceQuery, snapshot: Snapshot) -> str:
+    """Return who develops a service; empty if nobody does."""
+    if not query.dev_workload:
+        return ""
+    holder = lease_holder(snapshot.workloads.get(("Deployment", query.dev_workload)), snapshot.time)
+    return describe_holder(holder) if holder else ""
 
 
 def status_document(environment: str, namespace: str, rows: Iterable[StatusRow]) -> dict[str, object]:
@@ -168,11 +193,19 @@ def status_document(environment: str, namespace: str, rows: Iterable[StatusRow])
             "pods": list(row.pods),
             "log_lines": list(row.lines),
             "omitted_volumes": list(row.left_out),
+            "code": row.cause.code if row.cause and row.problem else "",
+            "pod_status": [asdict(pod) for pod in row.pod_rows],
+            "developer": row.developer,
+            **({"place": place_row(row.place)} if row.place else {}),
             **({"schedule": schedule_fields(row.schedule)} if row.schedule else {}),
         }
         for row in rows
     ]
     return document("status", environment, namespace, services=services)
+
+
+def place_row(place: Span) -> dict[str, object]:
+    return {"file": place.source.name, "line": place.line, "column": place.column}
 
 
 def status_screen(

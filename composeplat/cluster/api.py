@@ -205,9 +205,9 @@ class Api:
         """Get a body that is not JSON, such as ``/readyz`` or a log."""
         return self._answer("GET", path, None, "").decode("utf-8", "replace")
 
-    def lines(self, path: str) -> Generator[str, None, None]:
-        """Yield the lines of a body without an end, such as a followed log."""
-        for line in self._stream(path, "*/*"):
+    def lines(self, path: str, on_open: Callable[[socket.socket], None] | None = None) -> Generator[str, None, None]:
+        """Yield the lines of a body without an end, such as a followed log; ``on_open`` as in :meth:`watch`."""
+        for line in self._stream(path, "*/*", on_open):
             yield line.decode("utf-8", "replace").rstrip("\n")
 
     def watch(

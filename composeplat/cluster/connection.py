@@ -98,6 +98,12 @@ def _certificate_files(credential: Credential) -> Iterator[tuple[str, str]]:
         yield paths
 
 
+def end_connection(sock: socket.socket) -> None:
+    """End a connection that another thread reads from: not by the TLS socket's own method, which would write to it."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
 def keep_alive(sock: socket.socket) -> None:
     """Let the system detect a dead connection: it may be silent for hours."""
     sock.settimeout(None)

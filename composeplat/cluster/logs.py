@@ -10,6 +10,7 @@ import contextlib
 import functools
 import http.client
 import queue
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from urllib.parse import urlencode
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.connection import end_connection
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, run_service_of, service_of_container
 from composeplat.system.records import record
@@ -229,7 +231,11 @@ class Follower:
     """Returns those of the listed pods that are followed, each with the containers that are."""
     asked: LogQuery
     note: Callable[[str], None] = field(default=lambda _: None)
-    _queue: queue.Queue[LogLine | BaseException] = field(default_factory=lambda: queue.Queue(_MAX_BUFFERED_LINES))
+    _queue: queue.Queue[LogLine | BaseException | None] = field(
+        default_factory=lambda: queue.Queue(_MAX_BUFFERED_LINES)
+    )
+    _sockets: dict[Key, socket.socket] = field(default_factory=dict)
+    """The connections over which logs are followed."""
     _ended: threading.Event = field(default_factory=threading.Event)
     _instances: dict[Key, _Instance] = field(default_factory=dict)
     _followed: set[Key] = field(default_factory=set)
@@ -239,7 +245,7 @@ class Follower:
         self._live = LiveList(self.access, self.path)
 
     def lines(self) -> Iterator[LogLine]:
-        """Yield the existing lines, sorted by time, then new lines as they come, without end."""
+        """Yield the existing lines, sorted by time, then new lines as they come, until it is stopped."""
         cursors: dict[Key, Cursor] = {}
         with Api(self.access) as api:
             pods = self.select(self._live.read(api))
@@ -248,18 +254,36 @@ class Follower:
             ):
                 yield line
         self._start("logs", lambda: self._watch_pods(pods, cursors))
-        while True:
-            found = self._queue.get()
+        while not self._ended.is_set() and (found := self._queue.get()) is not None:
             if isinstance(found, BaseException):
                 raise found
             yield found
 
     def stop(self) -> None:
+        """End :meth:`lines`, all threads and all connections."""
         self._ended.set()
         self._live.stop()
+        for sock in list(self._sockets.values()):
+            end_connection(sock)
+        with contextlib.suppress(queue.Full):
+            self._queue.put_nowait(None)
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
-        start_thread(name, work, self._queue.put)
+        start_thread(name, work, self._put)
+
+    def _put(self, found: LogLine | BaseException) -> None:
+        """Wait until the reader has taken enough, or will take no more."""
+        while not self._ended.is_set():
+            try:
+                self._queue.put(found, timeout=_RETRY_AFTER_S)
+            except queue.Full:
+                continue
+            return
+
+    def _opened(self, key: Key, sock: socket.socket) -> None:
+        self._sockets[key] = sock
+        if self._ended.is_set():
+            end_connection(sock)
 
     def _watch_pods(self, pods: list[Object], cursors: dict[Key, Cursor]) -> None:
         """Record the runs of containers, and follow new ones."""
@@ -322,7 +346,8 @@ class Follower:
         self._take_previous(api, pod, container, cursor)
         since = LogQuery(since=cursor.since).query
         path = _path(self.namespace, str(pod["metadata"]["name"]), container, {"follow": "true", **since})
-        with contextlib.closing(api.lines(path)) as lines:
+        key = _key(pod, container)
+        with contextlib.closing(api.lines(path, functools.partial(self._opened, key))) as lines:
             for number, line in enumerate(lines):
                 if number == 0:
                     # Between the two requests there may have been another run.
@@ -347,7 +372,7 @@ class Follower:
     def _take(self, pod: Object, container: str, cursor: Cursor, line: str) -> None:
         taken = cursor.take(line)
         if taken is not None:
-            self._queue.put(_line(pod, container, *taken))
+            self._put(_line(pod, container, *taken))
 
 
 #: Statuses of a server that is missing, starting or busy.

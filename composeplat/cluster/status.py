@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 
 from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.pod_status import PodRow, pod_rows
 from composeplat.cluster.schedules import ScheduleStatus, schedule_status
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of
+from composeplat.diagnostics import Span
 from composeplat.system.records import record
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -70,6 +72,11 @@ class StatusRow:
     left_out: tuple[Mapping[str, object], ...] = ()
     """What its container lacks of the definition, each with its place."""
     schedule: ScheduleStatus | None = None
+    pod_rows: tuple[PodRow, ...] = ()
+    developer: str = ""
+    """Who develops it, if somebody does."""
+    place: Span | None = None
+    """The part of the definition that its problem originates in."""
 
 
 def status_rows(services: Iterable[ServiceQuery], snapshot: Snapshot, now: datetime) -> list[StatusRow]:
@@ -135,6 +142,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         pods=found.pods,
         cause=cause,
         schedule=schedule,
+        pod_rows=pod_rows(pods, service.cluster_name),
     )
 
 

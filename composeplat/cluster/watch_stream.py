@@ -7,7 +7,6 @@ Must not interpret an object: :class:`~composeplat.cluster.object_cache.ObjectCa
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import socket
 import threading
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.connection import end_connection
 from composeplat.cluster.object_cache import Expired, ObjectCache, WatchUnusable
 from composeplat.system.threads import start_thread
 
@@ -60,9 +60,7 @@ class WatchStream:
     def stop(self) -> None:
         self._ended.set()
         if self._socket is not None:
-            # Not that of the TLS socket, which would write to it while the thread reads.
-            with contextlib.suppress(OSError):
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            end_connection(self._socket)
 
     def _run(self) -> None:
         with Api(self.access) as api:

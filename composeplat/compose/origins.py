@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
-from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
+from composeplat.diagnostics import PathKey, Report, Source, Span, dotted, quoted
 from composeplat.system.records import mutable
 
 if TYPE_CHECKING:  # shell completion imports this, and needs no model
@@ -64,6 +64,11 @@ class Origins:
     def copy(self, path: PathKey, source: PathKey) -> None:
         """Record a path of the model for the part that another path has."""
         self.put_alias(path, self._values[_of_model(source)], self.written_at(source))
+
+    def sources(self) -> list[Source]:
+        """The files that parts of the model come from, in their order."""
+        found = {node.span.source.name: node.span.source for node in self._values.values()}
+        return sorted(found.values(), key=lambda source: source.order)
 
     def written_at(self, path: PathKey) -> PathKey:
         """The path as the definition writes it."""

@@ -54,10 +54,14 @@ text { fill: #e6edf3 }
 }"""
 
 
+def lay_out_graph(graph: Graph) -> Layout:
+    """Lay out a graph with boxes that hold the texts of its nodes."""
+    sizes = {node.key: _size(node) for node in graph.nodes}
+    return lay_out(sizes, ((edge.source, edge.target) for edge in graph.edges))
+
+
 def render_svg(graph: Graph) -> str:
-    layout = lay_out(
-        {node.key: _size(node) for node in graph.nodes}, ((edge.source, edge.target) for edge in graph.edges)
-    )
+    layout = lay_out_graph(graph)
     width, height = (max(side, _MIN_WIDTH) + 2 * _MARGIN for side in (layout.size.width, layout.size.height))
     extent = f'width="{width}" height="{height}"'
     parts = [

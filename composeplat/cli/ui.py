@@ -1,0 +1,102 @@
+"""``platform ui``: a page that shows the environment in a browser, or the same page as files.
+
+Owns the options, what an export has, and the message of a missing extra.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from composeplat import progress
+from composeplat.cli.arguments import App
+from composeplat.cli.console import write_unmasked
+from composeplat.cli.endpoints import has_display
+from composeplat.cli.environment_view import view_environment
+from composeplat.cli.help_text import Guide
+from composeplat.cli.selection import OF_PULUMI, PLANNING, READING, Choice, with_choice
+from composeplat.diagnostics import Exit, MissingPiece
+from composeplat.engine.backend import find_data_folder
+
+app = App()
+
+_PACKAGES = ("starlette", "uvicorn")
+
+
+def run(choice: Choice, *, port: int, read_only: bool, opens: bool) -> Exit:
+    _check_packages()
+    view = view_environment(choice, ())
+    if view is None:
+        return Exit.INVALID
+    from composeplat.cli.ui_live import LiveEnvironment
+    from composeplat.ui.serving import address_of, gate_of, listen, open_browser, serve, sign_in_file
+
+    live = LiveEnvironment(choice, view)
+    with listen(port) as sock:
+        gate = gate_of(sock)
+        with sign_in_file(find_data_folder(os.environ).path / "ui", gate) as path:
+            # The address and the code are of no use if they are masked.
+            write_unmasked(f"address: {address_of(gate)}\ncode:    {gate.token}\n")
+            if opens and has_display(os.environ, sys.platform):
+                open_browser(path)
+            progress.conclude("Ctrl-C ends the page")
+            serve(live.site(read_only=read_only), gate, sock)
+    return Exit.DONE
+
+
+def _check_packages() -> None:
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingPiece(
+            f"the page needs packages that are not installed: {', '.join(missing)}",
+            "pip install 'composeplat[ui]'; platform ui --export DIR needs none",
+        )
+
+
+def export(choice: Choice, folder: Path) -> Exit:
+    """Write the page with what there is now; what can't be read is left out, and the page says so."""
+    from composeplat.cli.ui_export import export_data
+    from composeplat.ui.export import write_page
+
+    data = export_data(choice)
+    if data is None:
+        return Exit.INVALID
+    write_page(folder, data)
+    progress.conclude(f"wrote {folder / 'index.html'}")
+    return Exit.DONE
+
+
+@app.command(
+    "ui",
+    guide=Guide(
+        {
+            "The page of the environment here": "platform ui",
+            "Only look, at a port that stays the same": "platform ui --read-only --port 8222",
+            "The page as files, for a pull request": "platform ui --export page",
+        },
+        "ui.md",
+    ),
+)
+@with_choice(*PLANNING, "allow_providers", "builder", "pull_secret", "timeout", *OF_PULUMI, *READING)
+def ui_command(
+    choice: Choice,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on this machine; 0 is any free one.")
+    ] = 0,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no actions.")] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    export_folder: Annotated[
+        str, typer.Option("--export", metavar="DIR", help="Write the page as files instead of serving it.")
+    ] = "",
+) -> int:
+    """Show the environment as a page in a browser, or write the page as files."""
+    if "-" in (choice.file or ()):
+        raise typer.BadParameter("can't be standard input: the page reads the file again", param_hint="--file")
+    if export_folder:
+        return export(choice, Path(export_folder))
+    return run(choice, port=port, read_only=read_only, opens=browser)

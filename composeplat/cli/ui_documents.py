@@ -1,0 +1,139 @@
+"""The documents that the page shows and no command prints: the definition with its graph, files and variables.
+
+Owns which texts of the definition the page gets: never the value of a variable, and files with secrets masked, line by
+line, so that line numbers stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from composeplat import __version__, progress
+from composeplat.cli.console import as_data
+from composeplat.cli.logs import clean_line
+from composeplat.cli.status import place_row
+from composeplat.cluster.logs import LogLine
+from composeplat.compose.load import Loaded
+from composeplat.compose.options import UNKNOWN_DOMAIN
+from composeplat.compose.variables import looks_secret
+from composeplat.diagnostics import Source
+from composeplat.plan import Plan
+from composeplat.plan.service_graph import Graph, make_graph
+from composeplat.render.graph_svg import lay_out_graph
+from composeplat.ui.log_batches import Line
+
+_MAX_FILE_CHARS = 1_000_000
+
+
+def definition_document(loaded: Loaded, plan: Plan, *, cluster: str, strict: bool) -> dict[str, object]:
+    return {
+        "environment": plan.environment,
+        "namespace": plan.namespace,
+        "cluster": cluster,
+        "stamp": read_stamp(loaded, plan),
+        "graph": graph_row(make_graph(loaded.project, _without_unknown_domain(loaded, plan))),
+        "files": [{"path": source.name, "text": _masked_lines(source.text)} for source in loaded.origins.sources()],
+        "services": [_service_row(loaded, service.name) for service in plan.services],
+        "variables": [
+            {"name": found.name, "source": found.layer or "default", "is_secret": looks_secret(found.name)}
+            for found in loaded.references
+        ],
+        "diagnostics": [progress.masked_data(as_data(found, strict=strict)) for found in loaded.report.sorted()],
+    }
+
+
+def page_document(environments: Iterable[Mapping[str, object]], **fields: object) -> dict[str, object]:
+    shown = {"version": __version__, "read_only": False, "exported": False, "written": "", "notes": []}
+    return {**shown, **fields, "environments": list(environments)}
+
+
+def log_row(line: LogLine, names: Mapping[str, str]) -> Line:
+    """Return a log line as the page has it; ``names`` has the services by their names in the cluster."""
+    text = clean_line(progress.masked_text(line.text))
+    return line.time, names.get(line.service, line.service), line.pod, text, line.is_one_off
+
+
+def read_stamp(loaded: Loaded, plan: Plan) -> str:
+    """Return a text that differs when the files or the planned objects do. It reveals nothing of either."""
+    texts = [(source.name, source.text) for source in loaded.origins.sources()]
+    data = json.dumps([texts, [desired.manifest for desired in plan.objects]], sort_keys=True, default=str)
+    return hashlib.sha256(data.encode(errors="backslashreplace")).hexdigest()
+
+
+def changed_files(loaded: Loaded) -> tuple[tuple[int, int] | None, ...]:
+    """Return when each file of a definition was changed; another answer means that it has to be read again."""
+    sources: Iterable[Source] = loaded.origins.sources()
+    paths = {*(Path(source.name) for source in sources), *map(Path, loaded.files), Path(".env"), loaded.folder / ".env"}
+    return tuple(map(_file_state, sorted(paths)))
+
+
+def _file_state(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _without_unknown_domain(loaded: Loaded, plan: Plan) -> Plan:
+    if loaded.settings.domain and loaded.settings.domain != UNKNOWN_DOMAIN:
+        return plan
+    return replace(plan, endpoints=tuple(replace(endpoint, urls=()) for endpoint in plan.endpoints))
+
+
+def _masked_lines(text: str) -> str:
+    return "\n".join(map(progress.masked_text, text[:_MAX_FILE_CHARS].split("\n")))
+
+
+def _service_row(loaded: Loaded, name: str) -> dict[str, object]:
+    return {
+        "service": name,
+        "place": place_row(loaded.origins.key_at("services", name)),
+        "variables": [
+            {"name": variable, "is_secret": looks_secret(variable), "source": _source_of(loaded, name, variable)}
+            for variable in loaded.project.services[name].variables
+        ],
+    }
+
+
+def _source_of(loaded: Loaded, service: str, variable: str) -> str:
+    """Return the file and line that gives a service a variable; empty if the definition does not write it."""
+    path = ("services", service, "environment", variable)
+    if not loaded.origins.has(*path):
+        return ""
+    place = loaded.origins.at(*path)
+    return f"{place.source.name}:{place.line}"
+
+
+def graph_row(graph: Graph) -> dict[str, object]:
+    layout = lay_out_graph(graph)
+    return {
+        "title": graph.title,
+        "width": layout.size.width,
+        "height": layout.size.height,
+        "nodes": [
+            {
+                "key": node.key,
+                "kind": node.kind,
+                "name": node.name,
+                "details": list(node.details),
+                "x": layout.boxes[node.key].x,
+                "y": layout.boxes[node.key].y,
+                **layout.boxes[node.key].size._asdict(),
+            }
+            for node in graph.nodes
+        ],
+        "edges": [
+            {
+                "source": edge.source,
+                "target": edge.target,
+                "label": edge.label,
+                "points": layout.lines[edge.source, edge.target],
+            }
+            for edge in graph.edges
+        ],
+    }

@@ -1,0 +1,148 @@
+"""Topics: documents that change, each read by one thread for all who look, and by nobody while nobody looks.
+
+Owns when the threads run, and which document each subscriber has not got yet: a slow one gets the latest only.
+Must not know what the documents are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from composeplat.diagnostics import ComposeplatError
+from composeplat.system.threads import start_thread
+
+logger = logging.getLogger(__name__)
+
+Publish = Callable[[str, object], None]
+"""Takes a topic and its document."""
+Source = Callable[[Publish, threading.Event], None]
+"""Publishes the documents of a topic until the event is set."""
+
+PROBLEM = "problem"
+"""The topic of what keeps the others from being read."""
+_ALIVE = b'{"topic": "alive", "data": null}\n'
+_ALIVE_INTERVAL_S = 15.0
+_MIN_RETRY_S, _MAX_RETRY_S = 1.0, 30.0
+#: A page that is loaded again comes back within this time.
+_KEPT_S = 2.0
+
+
+class Subscription:
+    """What one reader has not got yet: a line for each topic that has changed."""
+
+    def __init__(self, known: Mapping[str, bytes]) -> None:
+        self._pending = dict(known)
+        self._changed = asyncio.Event()
+        if known:
+            self._changed.set()
+
+    def put(self, topic: str, line: bytes) -> None:
+        self._pending[topic] = line
+        self._changed.set()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield lines without end, one from time to time where nothing changes: a reader that has gone is noticed."""
+        while True:
+            try:
+                await asyncio.wait_for(self._changed.wait(), _ALIVE_INTERVAL_S)
+            except TimeoutError:
+                yield _ALIVE
+                continue
+            self._changed.clear()
+            pending, self._pending = self._pending, {}
+            yield b"".join(pending.values())
+
+
+class Hub:
+    """Some topics. Its methods are called in the thread of the event loop, but for :meth:`publish`."""
+
+    def __init__(self, sources: Mapping[str, Source], loop: asyncio.AbstractEventLoop) -> None:
+        self._sources = sources
+        self._loop = loop
+        self._known: dict[str, bytes] = {}
+        self._subscriptions: set[Subscription] = set()
+        self._ended: threading.Event | None = None
+        """Set to end the threads; None while none run."""
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[Subscription]:
+        if self._ended is None:
+            self._start()
+        subscription = Subscription(self._known)
+        self._subscriptions.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._subscriptions.discard(subscription)
+            self._loop.call_later(_KEPT_S, self._stop_if_unread)
+
+    def publish(self, topic: str, data: object) -> None:
+        """Give a document to all subscribers, and to later ones; called in any thread."""
+        self._loop.call_soon_threadsafe(self._deliver, topic, _line(topic, data))
+
+    def stop(self) -> None:
+        if self._ended is not None:
+            self._ended.set()
+        self._ended = None
+        self._known = {topic: line for topic, line in self._known.items() if topic not in self._sources}
+        self._known.pop(PROBLEM, None)
+
+    def _stop_if_unread(self) -> None:
+        if not self._subscriptions:
+            self.stop()
+
+    def _start(self) -> None:
+        self._ended = ended = threading.Event()
+
+        def publish(topic: str, data: object) -> None:
+            if not ended.is_set():
+                self.publish(topic, data)
+
+        for topic, source in self._sources.items():
+            start_thread(f"ui-{topic}", _reading(source, publish, ended), _log_failure)
+
+    def _deliver(self, topic: str, line: bytes) -> None:
+        if self._known.get(topic) == line:
+            return
+        self._known[topic] = line
+        for subscription in self._subscriptions:
+            subscription.put(topic, line)
+
+
+def _reading(source: Source, publish: Publish, ended: threading.Event) -> Callable[[], None]:
+    """Return the work of a thread: it reads a source, and again after a failure, which it publishes."""
+    has_problem = False
+
+    def publish_document(topic: str, data: object) -> None:
+        nonlocal has_problem
+        if has_problem and topic != PROBLEM:
+            has_problem = False
+            publish(PROBLEM, {"message": "", "hint": ""})
+        publish(topic, data)
+
+    def read() -> None:
+        nonlocal has_problem
+        pause_s = _MIN_RETRY_S
+        while not ended.is_set():
+            try:
+                source(publish_document, ended)
+            except ComposeplatError as error:
+                has_problem = True
+                publish(PROBLEM, {"message": str(error), "hint": error.hint})
+            ended.wait(pause_s)
+            pause_s = min(2 * pause_s, _MAX_RETRY_S)
+
+    return read
+
+
+def _log_failure(error: Exception) -> None:
+    logger.error("a topic can't be read", exc_info=error)
+
+
+def _line(topic: str, data: object) -> bytes:
+    return json.dumps({"topic": topic, "data": data}, ensure_ascii=False, default=str).encode() + b"\n"
