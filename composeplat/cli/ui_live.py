@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from composeplat import progress
@@ -17,7 +17,7 @@ from composeplat.cli.events import events_document, events_of, events_path
 from composeplat.cli.hidden_values import hide_secrets_of
 from composeplat.cli.history import history_document
 from composeplat.cli.logs import follow_logs
-from composeplat.cli.operations import ask_cluster, for_target, load_plan
+from composeplat.cli.operations import ask_cluster, for_target, load_plan, stack_for
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cli.status import StatusReader, status_document
 from composeplat.cli.ui_actions import action_arguments
@@ -28,6 +28,7 @@ from composeplat.cluster.logs import Follower, LogQuery
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN
 from composeplat.engine.history import read_history
+from composeplat.engine.operation_log import OperationFollower
 from composeplat.plan import Plan
 from composeplat.ui.log_batches import Line
 from composeplat.ui.site import Environment, LogRequest, Site
@@ -39,6 +40,8 @@ _STATUS_INTERVAL_S = 0.25
 _STATUS_KEPT_S = 5.0
 _EVENTS_INTERVAL_S = 1.0
 _HISTORY_INTERVAL_S = 30.0
+#: Only the time of a file is looked at.
+_OPERATION_INTERVAL_S = 0.2
 #: A reader of many services pauses this many times as long as it worked.
 _PAUSE_PER_WORK = 10
 _MAX_EVENTS = 500
@@ -51,6 +54,8 @@ class LiveEnvironment:
         self._choice = choice
         self._view = view
         self._definition_lock = threading.Lock()
+        self._operation_ended = threading.Event()
+        """Set when the history may be another one."""
 
     def site(self, *, read_only: bool) -> Site:
         """Return a site with this environment alone."""
@@ -73,6 +78,7 @@ class LiveEnvironment:
                 "status": self._read_status,
                 "events": self._read_events,
                 "history": self._read_history,
+                "operation": self._read_operation,
             },
             open_logs=self._open_logs,
             arguments=None if read_only else lambda name, services: action_arguments(choice, name, services),
@@ -162,7 +168,19 @@ class LiveEnvironment:
             with Api(view.planned.target.access) as api:
                 revisions = read_history(api, view.namespace, view.environment)
             publish("history", _masked(history_document(view, revisions)))
-            ended.wait(_HISTORY_INTERVAL_S)
+            self._operation_ended.wait(_HISTORY_INTERVAL_S)
+            self._operation_ended.clear()
+
+    def _read_operation(self, publish: Publish, ended: threading.Event) -> None:
+        """Follow what runs on the stack, from whichever terminal of this machine."""
+        follower = OperationFollower(stack_for(self._view.planned).workspace.folder)
+        while not ended.is_set():
+            if follower.update():
+                publish("operation", _masked(follower.document))
+                if (follower.document or {}).get("state") != "running":
+                    self._operation_ended.set()
+            ended.wait(_OPERATION_INTERVAL_S)
+        self._operation_ended.set()
 
     def _open_logs(self, asked: LogRequest) -> LogLines:
         view = self._view
@@ -186,7 +204,7 @@ class LogLines:
         self._follower.stop()
 
 
-def _masked(data: Mapping[str, object]) -> object:
+def _masked(data: object) -> object:
     return progress.masked_data(data)
 
 
