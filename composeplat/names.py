@@ -26,6 +26,8 @@ SERVICE_LABEL = f"{LABEL_PREFIX}/service"
 SERVICES_ANNOTATION = f"{LABEL_PREFIX}/services"
 #: Marks a one-off pod, which is outside its service; the value is the service.
 RUN_LABEL = f"{LABEL_PREFIX}/run"
+#: Marks the dev workload of a service; its value is the service.
+DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
 #: Marks an image that is loaded into nodes.
 LOADED_LABEL = f"{LABEL_PREFIX}/loaded"
 #: No node has it: a DaemonSet whose pods need it has none.

@@ -26,6 +26,7 @@ from composeplat.system.records import mutable
 
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_LISTED = 8
+_DEFAULT_NAMESPACE = "default"
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
@@ -45,6 +46,13 @@ class KubeConfig:
 
     def namespace(self, context: str = "") -> str:
         return str(self.context(context).get("namespace") or "")
+
+    def namespaces(self, context: str = "") -> tuple[str, ...]:
+        """Return the namespace of a context, then those of the other contexts with its cluster and user."""
+        chosen = self.context(context)
+        same = [c for c in self.contexts.values() if all(c.get(key) == chosen.get(key) for key in ("cluster", "user"))]
+        found = (str(entry.get("namespace") or _DEFAULT_NAMESPACE) for entry in (chosen, *same))
+        return tuple(dict.fromkeys(found))
 
 
 def read_kubeconfig(environment: Mapping[str, str], named: str = "") -> KubeConfig:

@@ -19,6 +19,9 @@ from composeplat.cluster.snapshot import Object
 _DELIVERED_WITHIN_S = 3.0
 
 
+_Key = tuple[str, str]
+
+
 class WatchUnusable(Exception):
     """What the watch delivers is no event, or has no comparable version."""
 
@@ -29,13 +32,13 @@ class Expired(Exception):
 
 @dataclass(slots=True)
 class ObjectCache:
-    """The objects of one list, by name."""
+    """The objects of one list, by namespace and name: a list may be of all namespaces."""
 
     version: str = ""
     """The resource version of the last list or event, from which a watch continues."""
     changes: int = 0
     """How many times the objects have changed."""
-    _objects: dict[str, Object] = field(default_factory=dict)
+    _objects: dict[_Key, Object] = field(default_factory=dict)
     _listed: int = 0
     _awaited_since: float | None = None
     """Since when the watch has not delivered what a list has shown."""
@@ -59,7 +62,7 @@ class ObjectCache:
 
     def replace(self, items: Sequence[Object], version: str, *, is_watched: bool = False) -> None:
         """Take a list, unless its watch is ahead of it; note whether it has news that the watch has yet to deliver."""
-        objects = {item["metadata"]["name"]: item for item in items}
+        objects = {_key(item["metadata"]): item for item in items}
         with self._lock:
             if is_watched and _number(version) < _number(self.version):
                 return
@@ -81,11 +84,11 @@ class ObjectCache:
             case {"type": "ERROR"}:
                 raise Expired
             case {"type": str(kind), "object": {"metadata": {"resourceVersion": str(version)} as metadata} as item}:
-                self._take(kind, str(metadata.get("name", "")), version, item)
+                self._take(kind, _key(metadata), version, item)
             case _:
                 raise WatchUnusable
 
-    def _take(self, kind: str, name: str, version: str, item: Object) -> None:
+    def _take(self, kind: str, key: _Key, version: str, item: Object) -> None:
         if not version.isdigit():
             raise WatchUnusable
         number = int(version)
@@ -97,14 +100,18 @@ class ObjectCache:
             if kind == "BOOKMARK":
                 return
             if kind == "DELETED":
-                self._objects.pop(name, None)
+                self._objects.pop(key, None)
             else:
-                self._objects[name] = item
+                self._objects[key] = item
             self.changes += 1
 
 
-def _versions(objects: Mapping[str, Object]) -> dict[str, str]:
-    return {name: str(item["metadata"].get("resourceVersion")) for name, item in objects.items()}
+def _key(metadata: Mapping[str, Any]) -> _Key:
+    return str(metadata.get("namespace", "")), str(metadata.get("name", ""))
+
+
+def _versions(objects: Mapping[_Key, Object]) -> dict[_Key, str]:
+    return {key: str(item["metadata"].get("resourceVersion")) for key, item in objects.items()}
 
 
 def _number(version: str) -> int:

@@ -33,6 +33,7 @@ STATE_NAMES = {
     WorkloadState.FAILED: "failing",
 }
 ASLEEP, IN_DEVELOPMENT, SCHEDULED, MANUAL = "asleep", "in-development", "scheduled", "manual"
+STATES = (*STATE_NAMES.values(), ASLEEP, IN_DEVELOPMENT, SCHEDULED, MANUAL)
 
 
 @record(kw_only=True)

@@ -26,8 +26,8 @@ WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1",
 #: Few environments have these, and not everyone may list them.
 FURTHER_WORKLOADS = (("apps/v1", "DaemonSet"), ("batch/v1", "CronJob"))
 FURTHER_KINDS = tuple(kind for _, kind in FURTHER_WORKLOADS)
-_OF_WORKLOADS = (("apps/v1", "ReplicaSet"), ("v1", "Pod"))
-_KINDS_OF_WORKLOADS = tuple(kind for _, kind in _OF_WORKLOADS)
+OF_WORKLOADS = (("apps/v1", "ReplicaSet"), ("v1", "Pod"))
+_KINDS_OF_WORKLOADS = tuple(kind for _, kind in OF_WORKLOADS)
 #: They explain why something is not ready; those of the whole namespace, since they have no label.
 _EXPLAINING = ("PersistentVolumeClaim", "Event")
 #: For kinds that can't be watched. A slow cluster is polled less often.
@@ -78,7 +78,7 @@ class Watcher:
         self.namespace = namespace
         further = tuple(found for found in FURTHER_WORKLOADS if found[1] in kinds)
         selector = environment_selector(environment)
-        listed = (*WORKLOADS, *further, *_OF_WORKLOADS)
+        listed = (*WORKLOADS, *further, *OF_WORKLOADS)
         self._paths = {kind: kind_path(version, kind, namespace) + selector for version, kind in listed}
         self._explaining_paths = {kind: kind_path("v1", kind, namespace) for kind in _EXPLAINING}
         self._caches: dict[str, ObjectCache] = {}

@@ -13,13 +13,11 @@ from typing import Any
 
 from composeplat.cluster.snapshot import Object, is_on_no_node
 from composeplat.engine.preflight import belongs_to
-from composeplat.names import LABEL_PREFIX, NO_NODE_LABEL
+from composeplat.names import DEV_WORKLOAD_LABEL, LABEL_PREFIX, NO_NODE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.strategic_merge import merge
 from composeplat.system.records import record
 
-#: Marks the dev workload of a service; its value is the service.
-DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
 ORIGINAL_ANNOTATION = f"{LABEL_PREFIX}/up-original"
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
 _SUSPENDED = ("Job", "CronJob")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.cluster.kubeconfig import context_namespace
+from composeplat.cluster.kubeconfig import context_namespace, read_kubeconfig
 
 CONFIG = """\
 apiVersion: v1
@@ -78,3 +78,26 @@ def test_no_kubeconfig() -> None:
     """Without a home or a file there is no namespace."""
     assert context_namespace({}) == ""
     assert context_namespace({"HOME": "/nonexistent"}) == ""
+
+
+SEVERAL = """\
+current-context: chosen
+contexts:
+- {name: another-user, context: {cluster: a, user: c, namespace: theirs}}
+- {name: beside, context: {cluster: a, user: b, namespace: beside}}
+- {name: chosen, context: {cluster: a, user: b, namespace: team}}
+- {name: again, context: {cluster: a, user: b, namespace: team}}
+- {name: plain, context: {cluster: a, user: b}}
+- {name: another-cluster, context: {cluster: b, user: b, namespace: elsewhere}}
+"""
+
+
+def test_all_namespaces_of_a_cluster_and_a_user(tmp_path: Path) -> None:
+    """That of the context comes first; a context without one has Kubernetes' own."""
+    path = tmp_path / "config"
+    path.write_text(SEVERAL)
+    config = read_kubeconfig({"KUBECONFIG": str(path)})
+
+    assert config.namespaces() == ("team", "beside", "default")
+    assert config.namespaces("plain") == ("default", "beside", "team")
+    assert read_kubeconfig({}).namespaces() == ("default",)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -200,7 +200,22 @@ def test_many_services_are_read_whole(tmp_path: Path) -> None:
     assert log_file(tmp_path).stat().st_size < 2 * 3000 * 1300
 
 
-def test_events_of_many_threads(tmp_path: Path) -> None:
+def test_events_of_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is written at a time: the file may be replaced meanwhile, and the descriptor be another file's."""
+    writing, overlaps = threading.Lock(), []
+
+    def slow_line(entry: Mapping[str, Any]) -> bytes:
+        if not writing.acquire(blocking=False):
+            overlaps.append(entry)
+            return entry_line(entry)
+        try:
+            time.sleep(0.0001)
+            return entry_line(entry)
+        finally:
+            writing.release()
+
+    monkeypatch.setattr(operation_log, "entry_line", slow_line)
+
     def work(name: str) -> None:
         for number in range(200):
             emit(name, Phase.WAITING, str(number))
@@ -212,6 +227,7 @@ def test_events_of_many_threads(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
 
+    assert overlaps == []
     lines = log_file(tmp_path).read_bytes().splitlines()
     assert len([json.loads(line) for line in lines]) == 8 * 200 + 2
     assert {row["message"] for row in read(tmp_path)["services"].values()} == {"199"}
