@@ -18,14 +18,14 @@ WIDTHS = (360, 1280)
 SCHEMES = ("light", "dark")
 #: Everything that a person can use, in the order of the page; the graph and the log list are single stops each.
 USABLE = "a[href], button:not(:disabled), input, summary, [tabindex='0']"
-_needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: make extras installs it")
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: make extras installs it")
 
 
 def prefer(tab: Tab, name: str, value: str) -> None:
     tab.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": value}])
 
 
-@_needs_npm
+@needs_npm
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_axe(exported: Exported, tab: Tab, width: int, scheme: str) -> None:
@@ -40,7 +40,7 @@ def test_axe(exported: Exported, tab: Tab, width: int, scheme: str) -> None:
     assert {route: rules for route, rules in found.items() if rules} == {}
 
 
-@_needs_npm
+@needs_npm
 def test_axe_finds_something(exported: Exported, tab: Tab) -> None:
     """A text that is hard to read, and a picture without a name, are found."""
     exported.open()

@@ -18,6 +18,8 @@ const app = (() => {
     if (exported) return startExported(JSON.parse(exported.textContent));
     try {
       const page = await connection.read("/api/page");
+      stream?.close();
+      stream = null;
       store.setSession({ page, needsCode: false, wrongCode: false, failure: "" });
       frame.announce("");
       routeChanged(false);
@@ -101,6 +103,8 @@ const app = (() => {
   }
 
   function drawSignIn(main) {
+    shown?.view.leave?.();
+    shown = null;
     const isNew = !main.querySelector("form");
     dom.update(main, frame.signIn());
     if (isNew || store.session.wrongCode) document.getElementById("code").focus();

@@ -31,7 +31,8 @@ const changes = (() => {
 
   function nothing(isRunning) {
     if (isRunning) return element("p", { class: "empty panel" }, states.badge("running", ": comparing the files with the cluster"));
-    if (store.session.exported) return parts.empty("The changes were not read.");
+    const { exported, environment } = store.session;
+    if (exported || !environment.has_definition) return parts.empty(store.missing("preview", "preview"));
     if (store.isReadOnly()) return parts.empty("This page is read-only.", "platform preview shows the changes");
     return parts.empty("The files were not compared with the cluster yet.");
   }

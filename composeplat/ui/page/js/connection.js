@@ -46,10 +46,12 @@ const connection = (() => {
 
   // Read a stream until it is closed, again after each end, and not while the page is hidden.
   // `handlers`: document(data) for each line; state("live" | "reconnecting" | "paused"); opened(isAgain).
+  // A stream that `isSteady` has something each 15 s; without it for long, it is opened again.
   class Stream {
-    constructor(path, handlers) {
+    constructor(path, handlers, { isSteady = true } = {}) {
       this.path = path;
       this.handlers = handlers;
+      this.isSteady = isSteady;
       this.pause = FIRST_PAUSE_MS;
       this.isAgain = false;
       this.onVisibility = () => (document.hidden ? this.suspend() : this.open());
@@ -114,6 +116,7 @@ const connection = (() => {
 
     watch(abort) {
       clearTimeout(this.watchdog);
+      if (!this.isSteady) return;
       this.watchdog = setTimeout(() => abort.abort(), MAX_SILENCE_MS);
     }
   }

@@ -25,7 +25,8 @@ const dom = (() => {
   }
 
   function setAttribute(node, name, value) {
-    if (value === undefined || value === null || value === false) return;
+    if (name === "checked") node.checked = Boolean(value);
+    if (name === "checked" || value === undefined || value === null || value === false) return;
     if (HANDLERS.includes(name)) node[name] = value;
     else if (name !== "href" || LINK.test(value)) node.setAttribute(name, value === true ? "" : text.visible(`${value}`));
   }
@@ -84,6 +85,8 @@ const dom = (() => {
       if (name === "style") old.style.cssText = value;
       else old.setAttribute(name, value);
     }
+    // A box that a person has clicked no longer follows its attribute.
+    if (old.type === "checkbox") old.checked = fresh.checked;
     for (const name of HANDLERS) if (old[name] !== fresh[name]) old[name] = fresh[name];
     reconcile(old, [...fresh.childNodes]);
   }

@@ -22,7 +22,7 @@ const files = (() => {
   }
 
   function missing(path) {
-    if (!store.documents.definition) return store.session.page?.exported ? "The definition was not read." : "Reading the definition …";
+    if (!store.documents.definition) return store.missing("definition", "definition");
     return path ? `The definition has no file ${path}.` : "The definition has no files.";
   }
 

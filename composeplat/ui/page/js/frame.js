@@ -5,6 +5,7 @@
 const frame = (() => {
   const { element } = dom;
   const ANNOUNCE_INTERVAL_MS = 10000;
+  const OF_DEFINITION = new Set(["changes", "file", "variables"]);
   const PLACES = [
     ["", "Overview"], ["logs", "Logs"], ["changes", "Changes"], ["history", "History"], ["events", "Events"], ["file", "Files"], ["variables", "Variables"],
   ];
@@ -62,7 +63,9 @@ const frame = (() => {
   function navigation(route) {
     const problems = store.services().filter((row) => row.state === "failing").length;
     const active = route.name === "service" ? "" : route.name;
-    return element("nav", { "aria-label": "Views", class: "views" }, element("ul", {}, PLACES.map(([name, label]) => element(
+    const { exported, environment } = store.session;
+    const places = PLACES.filter(([name]) => exported || environment.has_definition || !OF_DEFINITION.has(name));
+    return element("nav", { "aria-label": "Views", class: "views" }, element("ul", {}, places.map(([name, label]) => element(
       "li", {}, element(
         "a", { href: routes.to(name), "aria-current": name === active ? (route.name === name ? "page" : "true") : null },
         label, name === "" && problems > 0 && element("span", { class: "badge" }, problems, element("span", { class: "hidden-text" }, " failing")),
@@ -71,9 +74,11 @@ const frame = (() => {
   }
 
   function notes(page) {
-    const messages = [...(page?.notes ?? []), store.documents.problem?.message, store.session.failure].filter(Boolean);
+    const { problem } = store.documents;
+    const messages = [...(page?.notes ?? []), problem?.message, store.session.failure].filter(Boolean);
     return messages.length > 0 && element("ul", { class: "messages frame-notes" }, messages.map((message) => element(
-      "li", { class: "message warn" }, states.icon("warning"), element("div", {}, message),
+      "li", { class: "message warn" }, states.icon("warning"),
+      element("div", {}, message, message === problem?.message && problem.hint && element("span", { class: "hint" }, ` ${problem.hint}`)),
     )));
   }
 
@@ -82,7 +87,7 @@ const frame = (() => {
       "form", { class: "sign-in panel", onsubmit: submitCode },
       element("h1", { tabindex: -1 }, "Sign in"),
       element("p", {}, "The terminal where ", element("code", {}, "platform ui"), " runs shows a code."),
-      store.session.wrongCode && element("p", { class: "message bad", id: "wrong-code" }, states.icon("error"), "This code is not right: copy that of the terminal."),
+      store.session.wrongCode && element("p", { class: "message bad", id: "wrong-code" }, states.icon("error"), "This code is not right, or of an earlier run: copy that of the terminal."),
       element("label", { for: "code" }, "Code"),
       element("input", {
         id: "code", type: "password", autocomplete: "off", required: true, spellcheck: "false",

@@ -60,7 +60,7 @@ const logs = (() => {
       document: receive,
       state: showState,
       opened: (isAgain) => isAgain && buffer.expectRepetition(),
-    });
+    }, { isSteady: false });
     // Only the first reading is from the start.
     stream.path = path(true);
   }
@@ -117,17 +117,13 @@ const logs = (() => {
 
   function searchField() {
     return element("input", {
-      type: "search", placeholder: "Search the lines", "aria-label": "Search the lines", autocomplete: "off", spellcheck: "false", oninput: search,
+      type: "search", placeholder: "Search the lines", "aria-label": "Search the lines", autocomplete: "off", spellcheck: "false", value: query, oninput: search,
     });
   }
 
   function checkbox(label, isOn, onChange) {
-    const box = element("input", { type: "checkbox", "data-key": label, onchange: (event) => onChange(event.target.checked) });
-    // A checkbox keeps its own state once it was used: an update sets only attributes.
-    box.checked = isOn;
-    const shown = document.querySelector(`input[data-key="${label}"]`);
-    if (shown) shown.checked = isOn;
-    return element("label", { class: "check" }, box, label);
+    const onchange = (event) => onChange(event.target.checked);
+    return element("label", { class: "check" }, element("input", { type: "checkbox", checked: isOn, onchange }), label);
   }
 
   function fromStart() {
@@ -154,14 +150,9 @@ const logs = (() => {
   }
 
   function choice(name, services) {
-    const key = `choice-${name}`;
-    const box = element("input", {
-      type: "checkbox", "data-key": key,
-      onchange: (event) => choose(event.target.checked ? [...services, name] : services.filter((other) => other !== name)),
-    });
-    box.checked = services.includes(name);
-    for (const shown of document.querySelectorAll(".picker input")) if (shown.dataset.key === key) shown.checked = box.checked;
-    return element("label", { class: "check", "data-key": `label-${name}` }, box, name);
+    const onchange = (event) => choose(event.target.checked ? [...services, name] : services.filter((other) => other !== name));
+    const box = element("input", { type: "checkbox", checked: services.includes(name), onchange });
+    return element("label", { class: "check", "data-key": name }, box, name);
   }
 
   function choose(services) {

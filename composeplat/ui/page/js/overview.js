@@ -53,15 +53,11 @@ const overview = (() => {
 
   function services() {
     const rows = [...store.services()].sort((left, right) => states.rank(left.state) - states.rank(right.state));
-    if (!store.documents.status) return parts.empty(notRead());
+    if (!store.documents.status) return parts.empty(store.missing("status", "status"));
     if (!rows.length) return parts.empty("There are no services.");
     return parts.table("Services, scrolls", COLUMNS, rows.map((row) => ({
       key: row.service, cells: cells(row), className: row.state === "failing" ? "is-failing" : "",
     })));
-  }
-
-  function notRead() {
-    return store.session.page?.exported ? "The status was not read." : "Reading the status …";
   }
 
   function cells(row) {
@@ -91,5 +87,5 @@ const overview = (() => {
     ];
   }
 
-  return { title: () => "Overview", render, problem, badge, shortImage, notRead };
+  return { title: () => "Overview", render, problem, badge, shortImage };
 })();

@@ -20,7 +20,7 @@ const service = (() => {
 
   function missing(name) {
     const message = store.documents.status || store.documents.definition
-      ? `There is no service ${name} in this environment.` : overview.notRead();
+      ? `There is no service ${name} in this environment.` : store.missing("status", "status");
     return [element("h1", { tabindex: -1 }, name), parts.empty(message)];
   }
 

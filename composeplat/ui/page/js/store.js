@@ -4,6 +4,8 @@
 
 const store = (() => {
   const REDRAW_INTERVAL_MS = 100;
+  // Ages are shown in seconds only for an operation that runs.
+  const SECONDS_INTERVAL_MS = 1000;
   const AGES_INTERVAL_MS = 10000;
   const documents = {};
   const session = {
@@ -21,6 +23,7 @@ const store = (() => {
   function onChange(callback) {
     draw = callback;
     setInterval(changed, AGES_INTERVAL_MS);
+    setInterval(() => documents.operation?.state === "running" && changed(), SECONDS_INTERVAL_MS);
   }
 
   function changed() {
@@ -73,8 +76,15 @@ const store = (() => {
     return Boolean(session.page?.read_only || session.page?.exported);
   }
 
+  // Why a view has no document.
+  function missing(topic, name) {
+    if (session.page?.exported) return `The ${name} was not read.`;
+    if (["definition", "preview"].includes(topic) && !session.environment?.has_definition) return `The ${name} of this environment is not on this machine.`;
+    return `Reading the ${name} …`;
+  }
+
   return {
     documents, session, onChange, changed, set, clear, setSession, now, services, serviceNames, service,
-    definedService, isReadOnly,
+    definedService, isReadOnly, missing,
   };
 })();

@@ -10,9 +10,8 @@ const tables = (() => {
     return [element("div", { class: "page-head" }, element("h1", { tabindex: -1 }, title)), note && element("p", { class: "muted" }, note), content];
   }
 
-  function notRead(topic, message) {
-    if (store.documents[topic]) return null;
-    return parts.empty(store.session.page?.exported ? message : "Reading …");
+  function notRead(topic) {
+    return store.documents[topic] ? null : parts.empty(store.missing(topic, topic === "events" ? "list of events" : topic));
   }
 
   function events(rows, hasService = true) {
@@ -31,7 +30,7 @@ const tables = (() => {
     title: () => "Events",
     render: () => {
       const rows = store.documents.events?.events ?? [];
-      const content = notRead("events", "The events were not read.")
+      const content = notRead("events")
         ?? (rows.length ? events(rows) : parts.empty("The cluster has no events of this environment.", "It keeps them for about an hour."));
       return page("Events", "What Kubernetes reports, from the last hour.", content);
     },
@@ -41,7 +40,7 @@ const tables = (() => {
     title: () => "History",
     render: () => {
       const rows = store.documents.history?.revisions ?? [];
-      const content = notRead("history", "The history was not read.")
+      const content = notRead("history")
         ?? (rows.length ? history(rows) : parts.empty("Nothing was deployed yet.", "platform deploy"));
       return page("History", "", content);
     },
@@ -81,15 +80,22 @@ const tables = (() => {
 
   function variables(rows) {
     return parts.table("Variables, scrolls", [["Name"], ["Source", "wide"], ["Secret"]], rows.map((row) => ({
-      key: row.name, cells: [element("code", {}, row.name), row.source, row.is_secret ? "secret" : ""],
+      key: row.name, cells: [element("code", {}, row.name), source(row.source), row.is_secret ? "secret" : ""],
     })));
+  }
+
+  // A source such as "compose.yaml:14" is a place in a file of the definition.
+  function source(written) {
+    const [, file, line] = /^(.+):(\d+)$/.exec(written) ?? [];
+    const isFile = (store.documents.definition?.files ?? []).some((row) => row.path === file);
+    return isFile ? parts.placeLink({ file, line: Number(line) }) : written;
   }
 
   const variableView = {
     title: () => "Variables",
     render: () => {
       const rows = store.documents.definition?.variables ?? [];
-      const content = notRead("definition", "The definition was not read.")
+      const content = notRead("definition")
         ?? (rows.length ? variables(rows) : parts.empty("The files use no variables."));
       return page("Variables", "By name and where their values are from: no value leaves the terminal.", content);
     },

@@ -1,0 +1,296 @@
+"""The page in a real browser, served by the real server, with documents that change while it shows them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.devtools import Tab
+from tests.ui import documents
+from tests.ui.axe import violations
+from tests.ui.live import FakeEnvironment
+from tests.ui.served import Client, serving, site_of
+from tests.ui.test_accessibility import needs_npm
+
+MAIN = "document.getElementById('main').innerText"
+CONNECTION = "document.querySelector('.connection').innerText"
+
+
+@dataclass
+class LivePage:
+    tab: Tab
+    fake: FakeEnvironment
+    client: Client
+
+    def open(self, route: str = "") -> None:
+        """Open a place of the page, signed in."""
+        self.tab.open(f"{self.client.url}/icon.svg")
+        self.tab.run(f"sessionStorage.setItem('token', '{self.client.gate.token}')")
+        self.tab.open("about:blank")
+        self.tab.open(f"{self.client.url}/#/{route}")
+        self.tab.wait_for("document.querySelector('.connection')?.innerText.includes('Live')")
+
+    def press(self, label: str) -> None:
+        """Press a button by its label."""
+        button = f"[...document.querySelectorAll('button')].findLast(b => b.innerText === {label!r} && !b.disabled)"
+        self.tab.wait_for(f"{button} !== undefined")
+        self.tab.run(f"{button}.click()")
+
+
+@contextlib.contextmanager
+def live_page(tab: Tab, *, read_only: bool = False) -> Iterator[LivePage]:
+    fake = FakeEnvironment()
+    with serving(site_of(fake.environment(read_only=read_only))) as client:
+        yield LivePage(tab, fake, client)
+        tab.open("about:blank")
+
+
+@pytest.fixture
+def live(tab: Tab) -> Iterator[LivePage]:
+    with live_page(tab) as page:
+        yield page
+
+
+# signing in -----------------------------------------------------------------------------------------------------------
+
+
+def test_signing_in(live: LivePage, tab: Tab) -> None:
+    """Without a code the page asks for it; a wrong one is refused, the right one shows the environment."""
+    tab.open(f"{live.client.url}/#/history")
+    tab.wait_for("document.activeElement.id === 'code'")
+    tab.call("Input.insertText", text="wrong")
+    tab.press("Enter", 13, "\r")
+    tab.wait_for(f"{MAIN}.includes('This code is not right')")
+    assert tab.run("document.getElementById('code').value") == "wrong"
+
+    tab.run("document.getElementById('code').value = ''")
+    tab.call("Input.insertText", text=live.client.gate.token)
+    tab.press("Enter", 13, "\r")
+
+    tab.wait_for(f"{MAIN}.includes('ann@laptop')")
+    assert live.client.gate.token not in tab.run("location.href")
+    assert tab.run("document.cookie + JSON.stringify(localStorage)") == "{}"
+    tab.errors.clear()
+
+
+def test_a_server_of_another_run(live: LivePage, tab: Tab) -> None:
+    """A page whose code is that of an earlier run asks for the new one, and then continues where it was."""
+    live.open("logs")
+    live.fake.log.append(("2026-11-25T09:30:00Z", "web", "web-1", "a line", False))
+    tab.run("sessionStorage.setItem('token', 'earlier')")
+    tab.open("about:blank")
+    tab.open(f"{live.client.url}/#/logs")
+    tab.wait_for(f"{MAIN}.includes('of an earlier run')")
+    tab.run(f"document.getElementById('code').value = '{live.client.gate.token}'")
+    live.press("Sign in")
+
+    tab.wait_for(f"{MAIN}.includes('a line')")
+    tab.errors.clear()
+
+
+@needs_npm
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe(live: LivePage, tab: Tab, scheme: str) -> None:
+    """Axe finds nothing in what only a live page has: signing in, buttons, a question."""
+    tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    tab.open(f"{live.client.url}/")
+    tab.wait_for("document.getElementById('code') !== null")
+    assert violations(tab) == []
+    tab.errors.clear()
+    for route in ("", "service/web", "logs", "changes"):
+        live.open(route)
+        tab.wait_for("document.querySelector('#header button') !== null")
+        assert violations(tab) == []
+    live.press("Restart…")
+    assert violations(tab) == []
+
+
+# documents that change ------------------------------------------------------------------------------------------------
+
+
+def test_a_change_is_shown(live: LivePage, tab: Tab) -> None:
+    """A service that fails is shown in the table, the graph and the count, and read out; the focus stays."""
+    live.open()
+    tab.wait_for("document.querySelector('tbody tr[data-key=web]') !== null")
+    tab.run("document.querySelector('tbody tr[data-key=web] a').focus()")
+    live.fake.change("web", state="failing", ready=0, problem="its image can't be pulled")
+
+    tab.wait_for(f'{MAIN}.includes("its image can\'t be pulled")')
+    assert tab.run("document.querySelector('tr[data-key=web] .state').innerText") == "failing"
+    assert tab.run("document.querySelector('.graph [data-key=\"service/web\"]').classList.contains('bad')")
+    assert tab.run("document.querySelector('.badge').innerText").startswith("2")
+    assert tab.run("document.activeElement.closest('tr').dataset.key") == "web"
+
+
+def test_only_changed_elements_are_written(live: LivePage, tab: Tab) -> None:
+    """An update leaves every element that did not change: nothing else would keep a selection or a scrolled place."""
+    live.open()
+    tab.wait_for("document.querySelector('tbody tr[data-key=web]') !== null")
+    tab.run("""
+        var written = 0;
+        new MutationObserver(found => { written += found.length; }).observe(
+            document.getElementById("main"), {subtree: true, childList: true, attributes: true, characterData: true}); 0
+    """)
+    live.fake.change("web", restarts=7)
+
+    tab.wait_for("document.querySelector('tr[data-key=web]').innerText.includes('7')")
+    assert tab.run("written") <= 4
+
+
+def test_an_operation(live: LivePage, tab: Tab) -> None:
+    """A deploy from a terminal is shown with the phase of each service, until it ends."""
+    live.open()
+    live.fake.documents["operation"] = documents.operation()
+    tab.wait_for(f"{MAIN}.includes('Deploy by ann')")
+    assert "1 of 2 pods are ready" in tab.run("document.querySelector('.phases').innerText")
+    assert tab.run("[...document.querySelectorAll('#header button')].every(b => b.disabled)")
+
+    live.fake.documents["operation"] = documents.operation("failed") | {"ended": "2000-01-01T00:00:00Z"}
+    tab.wait_for(f"!{MAIN}.includes('Deploy by ann')")
+
+
+def test_a_problem_of_the_cluster(live: LivePage, tab: Tab) -> None:
+    """What keeps the page from reading is shown above what was read last, and goes when it does."""
+    live.fake.failure = "the cluster does not answer"
+    live.open()
+    tab.wait_for("document.getElementById('header').innerText.includes('the cluster does not answer')")
+
+    live.fake.failure = ""
+    tab.wait_for("!document.getElementById('header').innerText.includes('the cluster does not answer')")
+    tab.wait_for(f"{MAIN}.includes('worker')")
+
+
+# the connection -------------------------------------------------------------------------------------------------------
+
+
+def test_hidden(live: LivePage, tab: Tab) -> None:
+    """While nobody looks nothing is read; afterwards the page has the newest documents."""
+    live.open("logs")
+    live.fake.log.append(("2026-11-25T09:30:00.1Z", "web", "web-1", "line 1", False))
+    tab.wait_for(f"{MAIN}.includes('line 1')")
+    _hide(tab, is_hidden=True)
+    tab.wait_for(f"{CONNECTION}.includes('Paused')")
+    _wait_until(lambda: live.fake.reading == 0 and live.fake.readers[-1].stopped.is_set())
+
+    live.fake.log.append(("2026-11-25T09:30:00.2Z", "web", "web-1", "line 2", False))
+    _hide(tab, is_hidden=False)
+
+    tab.wait_for(f"{MAIN}.includes('line 2')")
+    tab.wait_for(f"{CONNECTION}.includes('Live')")
+    # The lines before are asked for again, and shown once.
+    assert live.fake.readers[-1].request.tail == 2000
+    assert tab.run("[...document.querySelectorAll('.log-text')].map(e => e.textContent)") == ["line 1", "line 2"]
+
+
+def _hide(tab: Tab, *, is_hidden: bool) -> None:
+    tab.run(f"""
+        Object.defineProperty(document, "hidden", {{configurable: true, get: () => {str(is_hidden).lower()}}});
+        document.dispatchEvent(new Event("visibilitychange"))
+    """)
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_server_that_ends(tab: Tab) -> None:
+    """The page says that it is not connected, and keeps what it showed."""
+    with live_page_that_ends(tab) as live:
+        live.open()
+        tab.wait_for(f"{MAIN}.includes('worker')")
+
+    tab.wait_for(f"{CONNECTION}.includes('trying again')")
+    assert "worker" in tab.run(MAIN)
+    assert tab.run("document.querySelector('[role=status]').innerText") == "Not connected, trying again."
+    tab.open("about:blank")
+    tab.errors.clear()
+
+
+@contextlib.contextmanager
+def live_page_that_ends(tab: Tab) -> Iterator[LivePage]:
+    fake = FakeEnvironment()
+    with serving(site_of(fake.environment())) as client:
+        yield LivePage(tab, fake, client)
+
+
+# actions --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_action_is_asked_for_again(live: LivePage, tab: Tab) -> None:
+    """Cancel and Escape start nothing; the question names the services, the namespace and the cluster."""
+    live.open("service/web")
+    live.press("Sleep…")
+    asked = tab.run("document.querySelector('dialog').innerText")
+    assert "Sleep web?" in asked
+    assert "Namespace shop-dev, cluster staging" in asked
+    live.press("Cancel")
+    live.press("Sleep…")
+    tab.press("Escape", 27)
+    tab.wait_for("document.querySelector('dialog') === null")
+    assert live.fake.commands == []
+
+
+@pytest.mark.parametrize(
+    ("label", "route", "command"),
+    [
+        ("Restart", "service/web", ["restart", "web"]),
+        ("Sleep", "", ["sleep"]),
+        ("Wake", "service/admin", ["wake", "admin"]),
+    ],
+)
+def test_actions(live: LivePage, tab: Tab, label: str, route: str, command: list[str]) -> None:
+    """A confirmed action runs for its services, and its failure is shown."""
+    live.fake.command_error = "the cluster refuses it"
+    live.open(route)
+    live.press(f"{label}…")
+    live.press(label)
+
+    tab.wait_for(f"{MAIN}.includes('the cluster refuses it')")
+    assert live.fake.commands == [command]
+
+
+def test_a_deploy(live: LivePage, tab: Tab) -> None:
+    """A deploy is possible only from a preview that is shown, and is asked for with its changes."""
+    live.fake.command_output = documents.preview()
+    live.open("changes")
+    assert "Deploy these changes…" not in tab.run(MAIN)
+    live.press("Compare with the cluster")
+    tab.wait_for(f"{MAIN}.includes('1 to create, 1 to update, 1 to replace')")
+    live.press("Deploy these changes…")
+    assert "1 to create, 1 to update, 1 to replace; 17 unchanged" in tab.run(
+        "document.querySelector('dialog').innerText"
+    )
+    live.press("Deploy")
+
+    tab.wait_for(f"!{MAIN}.includes('Deploy these changes…')")
+    _wait_until(lambda: live.fake.commands == [["preview"], ["deploy"]])
+
+
+def test_a_refused_action(live: LivePage, tab: Tab) -> None:
+    """The server's refusal is shown with its hint."""
+    live.fake.command_output = documents.preview()
+    live.open("changes")
+    live.press("Compare with the cluster")
+    live.press("Deploy these changes…")
+    tab.run("actions.start('deploy', {services: [], preview_id: 'another'})")
+
+    tab.wait_for("document.querySelector('dialog:last-of-type').innerText.includes('a deploy needs a preview')")
+    assert "look at the changes first" in tab.run("document.querySelector('dialog:last-of-type').innerText")
+    tab.errors.clear()
+
+
+def test_read_only(tab: Tab) -> None:
+    """A page that only shows offers no action."""
+    with live_page(tab, read_only=True) as live:
+        for route in ("", "service/web", "changes"):
+            live.open(route)
+            tab.wait_for(f"{MAIN}.length > 20")
+            assert tab.run("document.querySelectorAll('button').length") == 0
+        assert "read-only" in tab.run(CONNECTION)
