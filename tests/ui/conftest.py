@@ -1,7 +1,8 @@
-"""A tab of a real browser, and pages in it as files; tests that need it are skipped where `make extras` was not run."""
+"""A tab of a real browser, and pages in it as files or served; skipped where `make extras` was not run."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from composeplat.ui.export import write_page
 from tests.browser import PROGRAMS
 from tests.devtools import Tab, open_tab
 from tests.ui import documents
+from tests.ui.live import FakeEnvironment
+from tests.ui.served import Client, serving, site_of
 
 WIDTH = 1280
 
@@ -57,3 +60,41 @@ class Exported:
 @pytest.fixture
 def exported(tab: Tab, tmp_path: Path) -> Exported:
     return Exported(tab, tmp_path / "page")
+
+
+@dataclass
+class LivePage:
+    tab: Tab
+    fake: FakeEnvironment
+    client: Client
+
+    def open(self, route: str = "") -> None:
+        """Open a place of the page, signed in."""
+        self.tab.open(self.client.url)
+        self.tab.wait_for("document.getElementById('code') !== null || document.querySelector('nav') !== null")
+        self.tab.run(f"sessionStorage.setItem('token', '{self.client.gate.token}')")
+        self.tab.open("about:blank")
+        # The first page had no code, which the browser reports.
+        self.tab.errors.clear()
+        self.tab.open(f"{self.client.url}/#/{route}")
+        self.tab.wait_for("document.querySelector('.connection')?.innerText.includes('Live')")
+
+    def press(self, label: str) -> None:
+        """Press a button by its label."""
+        button = f"[...document.querySelectorAll('button')].findLast(b => b.innerText === {label!r} && !b.disabled)"
+        self.tab.wait_for(f"{button} !== undefined")
+        self.tab.run(f"{button}.click()")
+
+
+@contextlib.contextmanager
+def live_page(tab: Tab, *, read_only: bool = False) -> Iterator[LivePage]:
+    fake = FakeEnvironment()
+    with serving(site_of(fake.environment(read_only=read_only))) as client:
+        yield LivePage(tab, fake, client)
+        tab.open("about:blank")
+
+
+@pytest.fixture
+def live(tab: Tab) -> Iterator[LivePage]:
+    with live_page(tab) as page:
+        yield page

@@ -5,54 +5,19 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
 
 from tests.devtools import Tab
 from tests.ui import documents
 from tests.ui.axe import violations
+from tests.ui.conftest import LivePage, live_page
 from tests.ui.live import FakeEnvironment
-from tests.ui.served import Client, serving, site_of
+from tests.ui.served import serving, site_of
 from tests.ui.test_accessibility import needs_npm
 
 MAIN = "document.getElementById('main').innerText"
 CONNECTION = "document.querySelector('.connection').innerText"
-
-
-@dataclass
-class LivePage:
-    tab: Tab
-    fake: FakeEnvironment
-    client: Client
-
-    def open(self, route: str = "") -> None:
-        """Open a place of the page, signed in."""
-        self.tab.open(f"{self.client.url}/icon.svg")
-        self.tab.run(f"sessionStorage.setItem('token', '{self.client.gate.token}')")
-        self.tab.open("about:blank")
-        self.tab.open(f"{self.client.url}/#/{route}")
-        self.tab.wait_for("document.querySelector('.connection')?.innerText.includes('Live')")
-
-    def press(self, label: str) -> None:
-        """Press a button by its label."""
-        button = f"[...document.querySelectorAll('button')].findLast(b => b.innerText === {label!r} && !b.disabled)"
-        self.tab.wait_for(f"{button} !== undefined")
-        self.tab.run(f"{button}.click()")
-
-
-@contextlib.contextmanager
-def live_page(tab: Tab, *, read_only: bool = False) -> Iterator[LivePage]:
-    fake = FakeEnvironment()
-    with serving(site_of(fake.environment(read_only=read_only))) as client:
-        yield LivePage(tab, fake, client)
-        tab.open("about:blank")
-
-
-@pytest.fixture
-def live(tab: Tab) -> Iterator[LivePage]:
-    with live_page(tab) as page:
-        yield page
 
 
 # signing in -----------------------------------------------------------------------------------------------------------

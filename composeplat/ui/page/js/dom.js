@@ -31,6 +31,27 @@ const dom = (() => {
     else if (name !== "href" || LINK.test(value)) node.setAttribute(name, value === true ? "" : text.visible(`${value}`));
   }
 
+  // An element that is built only if the fingerprint differs from that of the element with this key on the page.
+  // Until then an empty one is in its place.
+  function lazy(placeholder, key, fingerprint, build) {
+    placeholder.dataset.key = key;
+    placeholder.lazy = { fingerprint, build };
+    return placeholder;
+  }
+
+  function buildNow(placeholder) {
+    const node = placeholder.lazy.build();
+    node.fingerprint = placeholder.lazy.fingerprint;
+    return node;
+  }
+
+  // Build what is left to build in an element that is new on the page.
+  function buildAll(node) {
+    if (node.lazy) return buildAll(buildNow(node));
+    for (const child of node.children ?? []) if (child.lazy || child.firstElementChild) child.replaceWith(buildAll(child));
+    return node;
+  }
+
   // Lists are spread; nothing, false and empty texts are left out; all else is text.
   function flat(children) {
     return children.flat(Infinity)
@@ -52,7 +73,7 @@ const dom = (() => {
     for (const child of children) {
       const match = findMatch(parent, child, keyed, current);
       if (match && match !== child) patch(match, child);
-      const shown = match ?? child;
+      const shown = match ?? buildAll(child);
       if (shown === current) current = current.nextSibling;
       else parent.insertBefore(shown, current);
     }
@@ -71,7 +92,10 @@ const dom = (() => {
     return isSame ? found : null;
   }
 
-  function patch(old, fresh) {
+  function patch(old, next) {
+    if (next.lazy && next.lazy.fingerprint === old.fingerprint) return;
+    const fresh = next.lazy ? buildNow(next) : next;
+    old.fingerprint = fresh.fingerprint;
     if (old.nodeType === Node.TEXT_NODE) {
       if (old.data !== fresh.data) old.data = fresh.data;
       return;
@@ -91,5 +115,5 @@ const dom = (() => {
     reconcile(old, [...fresh.childNodes]);
   }
 
-  return { element, svg, update };
+  return { element, svg, lazy, update };
 })();

@@ -21,7 +21,7 @@ const graph = (() => {
     const picture = svg(
       "svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "graph", role: "group", "aria-label": "Graph of the services" },
       svg("g", { transform: `translate(${MARGIN} ${MARGIN})` },
-        data.edges.map((edge) => line(edge, rows)), data.edges.map(label), data.nodes.map((node) => box(node, rows))),
+        data.edges.map((edge) => line(edge, rows)), svg("g", {}, data.edges.map(label)), data.nodes.map((node) => box(node, rows))),
     );
     // It shrinks to the width of the page as long as its texts can be read.
     picture.style.minWidth = `${Math.round(width * MIN_SCALE)}px`;
@@ -37,6 +37,11 @@ const graph = (() => {
 
   function box(node, rows) {
     const row = node.kind === "service" ? rows.get(node.name) : null;
+    const fingerprint = JSON.stringify([node, row?.state, row?.ready, row?.desired]);
+    return dom.lazy(svg(node.kind === "service" ? "a" : "g"), node.key, fingerprint, () => drawnBox(node, row));
+  }
+
+  function drawnBox(node, row) {
     const tone = row ? states.look(row.state).tone : "";
     const attributes = { class: `node kind-${node.kind} ${tone}`, transform: `translate(${node.x} ${node.y})`, "data-key": node.key };
     const content = [
@@ -64,6 +69,13 @@ const graph = (() => {
   }
 
   function line(edge, rows) {
+    const target = edge.target.startsWith("service/") ? rows.get(edge.target.slice("service/".length)) : null;
+    const isWaiting = target?.state === "failing";
+    const fingerprint = JSON.stringify([edge.points, isWaiting]);
+    return dom.lazy(svg("g"), `${edge.source} ${edge.target}`, fingerprint, () => drawnLine(edge, isWaiting));
+  }
+
+  function drawnLine(edge, isWaiting) {
     const [[startX, startY], ...others] = edge.points;
     let path = `M${startX} ${startY}`;
     let [x, y] = [startX, startY];
@@ -73,10 +85,8 @@ const graph = (() => {
       [x, y] = [toX, toY];
     }
     // A marker would need an address, which a base element could change: the tip is a path of its own.
-    const target = rows.get(edge.target.replace(/^service\//, ""));
-    const isWaiting = edge.target.startsWith("service/") && target?.state === "failing";
     return svg(
-      "g", { class: `edge ${isWaiting ? "bad" : ""}`, "aria-hidden": "true" },
+      "g", { class: `edge ${isWaiting ? "bad" : ""}`, "aria-hidden": "true", "data-key": `${edge.source} ${edge.target}` },
       svg("path", { d: path, class: "line" }), svg("path", { d: `M${x - 7} ${y - 4} ${x} ${y} ${x - 7} ${y + 4}`, class: "line" }),
     );
   }

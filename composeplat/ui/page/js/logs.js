@@ -123,7 +123,7 @@ const logs = (() => {
 
   function checkbox(label, isOn, onChange) {
     const onchange = (event) => onChange(event.target.checked);
-    return element("label", { class: "check" }, element("input", { type: "checkbox", checked: isOn, onchange }), label);
+    return element("label", { class: "check", "data-key": label }, element("input", { type: "checkbox", checked: isOn, onchange }), label);
   }
 
   function fromStart() {

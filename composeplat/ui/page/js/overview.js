@@ -13,11 +13,16 @@ const overview = (() => {
     if (!rows.length && !errors.length) return null;
     return parts.section(
       "Problems", { id: "problems" },
-      element("ul", { class: "problems" }, rows.map((row) => element(
+      element("ul", { class: "problems" }, rows.map((row) => dom.lazy(element("li"), row.service, fingerprint(row), () => element(
         "li", { "data-key": row.service, class: `problem panel ${tone(row)}` }, problem(row, true),
-      ))),
+      )))),
       parts.diagnostics(errors),
     );
+  }
+
+  // All that the table or a problem shows of a service.
+  function fingerprint(row) {
+    return JSON.stringify([row, text.age(row.created, store.now())]);
   }
 
   function tone(row) {
@@ -56,7 +61,7 @@ const overview = (() => {
     if (!store.documents.status) return parts.empty(store.missing("status", "status"));
     if (!rows.length) return parts.empty("There are no services.");
     return parts.table("Services, scrolls", COLUMNS, rows.map((row) => ({
-      key: row.service, cells: cells(row), className: row.state === "failing" ? "is-failing" : "",
+      key: row.service, fingerprint: fingerprint(row), cells: () => cells(row), className: row.state === "failing" ? "is-failing" : "",
     })));
   }
 

@@ -12,16 +12,20 @@ const parts = (() => {
   }
 
   // A wide table scrolls in a region of its own, which the keyboard reaches.
-  // Columns are [title, class]; each row is {key, cells, className}, the first cell its heading.
+  // Columns are [title, class]; each row is {key, cells, className}, the first cell its heading. In a table that changes
+  // often, `cells` is a function, and is called only if the `fingerprint` of the row has changed.
   function table(label, columns, rows) {
     const head = element("tr", {}, columns.map(([title, kind]) => element("th", { scope: "col", class: kind }, title)));
-    const body = rows.map(({ key, cells, className }) => element(
-      "tr", { "data-key": key, class: className },
-      cells.map((cell, index) => element(
-        index ? "td" : "th", { scope: index ? null : "row", class: columns[index][1] }, cell,
-      )),
-    ));
+    const body = rows.map((row) => (row.fingerprint
+      ? dom.lazy(element("tr"), row.key, row.fingerprint, () => tableRow(columns, { ...row, cells: row.cells() }))
+      : tableRow(columns, row)));
     return scrolled(label, element("table", {}, element("thead", {}, head), element("tbody", {}, body)));
+  }
+
+  function tableRow(columns, { key, cells, className }) {
+    return element("tr", { "data-key": key, class: className }, cells.map((cell, index) => element(
+      index ? "td" : "th", { scope: index ? null : "row", class: columns[index][1] }, cell,
+    )));
   }
 
   function scrolled(label, ...children) {

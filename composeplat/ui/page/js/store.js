@@ -3,7 +3,9 @@
 "use strict";
 
 const store = (() => {
-  const REDRAW_INTERVAL_MS = 100;
+  const MIN_REDRAW_INTERVAL_MS = 100;
+  // Drawing takes at most this part of the time, so that a slow machine stays usable.
+  const MAX_DRAWING_SHARE = 0.2;
   // Ages are shown in seconds only for an operation that runs.
   const SECONDS_INTERVAL_MS = 1000;
   const AGES_INTERVAL_MS = 10000;
@@ -19,6 +21,7 @@ const store = (() => {
   };
   let draw = () => {};
   let timer = 0;
+  let pause = MIN_REDRAW_INTERVAL_MS;
 
   function onChange(callback) {
     draw = callback;
@@ -30,8 +33,12 @@ const store = (() => {
     if (timer) return;
     timer = setTimeout(() => {
       timer = 0;
-      requestAnimationFrame(() => draw());
-    }, REDRAW_INTERVAL_MS);
+      requestAnimationFrame(() => {
+        const started = performance.now();
+        draw();
+        pause = Math.max(MIN_REDRAW_INTERVAL_MS, (performance.now() - started) / MAX_DRAWING_SHARE);
+      });
+    }, pause);
   }
 
   function set(topic, data) {
