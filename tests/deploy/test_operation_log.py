@@ -24,7 +24,7 @@ services:
 FAILING = f"""{FILE}
   broken:
     image: 'busybox:1.37'
-    command: "sh -c 'sleep 1; exit 3'"
+    command: sh -c 'exit 3'
   absent: {{image: "registry.invalid/absent:${{DB_PASSWORD}}"}}
 """
 
@@ -77,13 +77,15 @@ def test_a_deploy_is_followed_from_its_begin_to_its_end(environment: Environment
     assert f"created namespace {environment.namespace}" in last["notes"]
     assert first["started"] == last["started"] < last["ended"]
 
-    _test_what_leaves_it_alone(environment, last)
+    _test_what_leaves_it_alone(environment)
     _test_sleep_and_wake(environment)
 
 
-def _test_what_leaves_it_alone(environment: Environment, last: Document) -> None:
+def _test_what_leaves_it_alone(environment: Environment) -> None:
     """Neither commands that show something, nor a deploy that has nothing to do."""
-    for args in (("preview",), ("status",), ("history",), ("refresh", "--preview"), ("deploy",)):
+    environment.platform("deploy").expect()
+    last = read(environment)
+    for args in (("preview",), ("status",), ("history",), ("deploy",), ("refresh", "--preview")):
         environment.platform(*args).expect()
         assert read(environment) == last, args
 
@@ -147,19 +149,20 @@ def _until(condition: Callable[[], bool]) -> None:
 
 def test_a_development_session_deploys_first(environment: Environment) -> None:
     """Its deploy has ended while the session continues, and giving the service back is no operation of its own."""
-    environment.write(FILE)
+    environment.write(f"{FILE}  dev: {{<<: *app, volumes: ['./src:/app']}}\n")
+    environment.write("print('one')\n", "src/app.py")
     with subprocess.Popen(
-        up_args(environment, "web", "--deploy", "--", "sh", "-c", "echo runs; sleep 600"),
+        up_args(environment, "dev", "--", "sh", "-c", "echo runs; sleep 5"),
         cwd=environment.folder, env=environment.variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         stdin=subprocess.DEVNULL,
     ) as process:  # fmt: skip
-        documents = follow(environment)
-        assert (documents[-1]["operation"], documents[-1]["state"]) == ("deploy", "done")
-        assert documents[-1]["pid"] == process.pid
+        deployed = follow(environment)[-1]
+        assert (deployed["operation"], deployed["state"], deployed["pid"]) == ("deploy", "done", process.pid)
         assert process.stdout is not None
         assert process.stdout.readline() == "runs\n"
-        assert read(environment) == documents[-1]
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=100)
-    environment.platform("down", "web").expect()
-    assert read(environment) == documents[-1]
+        assert process.poll() is None
+        assert read(environment) == deployed
+        _, messages = process.communicate(timeout=100)
+        assert process.returncode == 0, messages
+    environment.platform("down", "dev").expect()
+    assert read(environment) == deployed
