@@ -127,5 +127,5 @@ const app = (() => {
   addEventListener("hashchange", () => routeChanged());
   store.onChange(draw);
   start();
-  return { start, routeChanged };
+  return { start, routeChanged, draw };
 })();

@@ -19,6 +19,7 @@ class LogList {
     this.query = "";
     this.tints = new Map();
     this.frame = 0;
+    this.lastTop = 0;
     const { element } = dom;
     this.rows = element("div", { class: "log-rows", role: "presentation" });
     this.spacer = element("div", { class: "log-spacer", role: "presentation" }, this.rows);
@@ -43,7 +44,7 @@ class LogList {
     const width = Math.min(this.buffer.longest, LogList.MAX_SHOWN_CHARS) + 60;
     this.spacer.style.height = `${count * ROW_HEIGHT}px`;
     this.spacer.style.minWidth = `max(100%, ${width}ch)`;
-    if (this.isFollowing) this.box.scrollTop = count * ROW_HEIGHT;
+    if (this.isFollowing) this.scrollTo(count * ROW_HEIGHT);
     const first = Math.max(0, Math.floor(this.box.scrollTop / ROW_HEIGHT) - OVERSCAN_ROWS);
     const last = Math.min(count, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW_HEIGHT) + OVERSCAN_ROWS);
     this.rows.style.transform = `translateY(${first * ROW_HEIGHT}px)`;
@@ -92,7 +93,7 @@ class LogList {
 
   // Keep the lines in sight where they are when others above them are dropped.
   dropped(count) {
-    if (count && !this.isFollowing) this.box.scrollTop -= count * LogList.ROW_HEIGHT;
+    if (count && !this.isFollowing) this.scrollTo(this.box.scrollTop - count * LogList.ROW_HEIGHT);
     if (this.selected !== null && this.selected < this.buffer.first) this.select(null);
   }
 
@@ -106,10 +107,16 @@ class LogList {
     this.draw();
   }
 
+  // Only a person's scrolling ends or starts following.
+  scrollTo(top) {
+    this.box.scrollTop = top;
+    this.lastTop = this.box.scrollTop;
+  }
+
   scrolled() {
     const rest = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight;
     const isAtEnd = rest < LogList.ROW_HEIGHT;
-    const isUpward = this.box.scrollTop < (this.lastTop ?? 0);
+    const isUpward = this.box.scrollTop < this.lastTop;
     this.lastTop = this.box.scrollTop;
     if (this.isFollowing && isUpward && !isAtEnd) {
       this.isFollowing = false;
@@ -145,8 +152,8 @@ class LogList {
     this.select(this.buffer.numberAt(index));
     const top = index * LogList.ROW_HEIGHT;
     const { scrollTop, clientHeight } = this.box;
-    if (top < scrollTop) this.box.scrollTop = top;
-    else if (top + LogList.ROW_HEIGHT > scrollTop + clientHeight) this.box.scrollTop = top + LogList.ROW_HEIGHT - clientHeight;
+    if (top < scrollTop) this.scrollTo(top);
+    else if (top + LogList.ROW_HEIGHT > scrollTop + clientHeight) this.scrollTo(top + LogList.ROW_HEIGHT - clientHeight);
   }
 
   select(number) {

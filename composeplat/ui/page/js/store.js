@@ -5,7 +5,8 @@
 const store = (() => {
   const MIN_REDRAW_INTERVAL_MS = 100;
   // Drawing takes at most this part of the time, so that a slow machine stays usable.
-  const MAX_DRAWING_SHARE = 0.2;
+  const MAX_DRAWING_SHARE = 0.1;
+  const MAX_REDRAW_INTERVAL_MS = 2000;
   // Ages are shown in seconds only for an operation that runs.
   const SECONDS_INTERVAL_MS = 1000;
   const AGES_INTERVAL_MS = 10000;
@@ -36,9 +37,14 @@ const store = (() => {
       requestAnimationFrame(() => {
         const started = performance.now();
         draw();
-        pause = Math.max(MIN_REDRAW_INTERVAL_MS, (performance.now() - started) / MAX_DRAWING_SHARE);
+        setTimeout(() => choosePause(performance.now() - started));
       });
     }, pause);
+  }
+
+  // By the time that the last drawing took, with that of the browser's own part.
+  function choosePause(drawingMs) {
+    pause = Math.min(Math.max(MIN_REDRAW_INTERVAL_MS, drawingMs / MAX_DRAWING_SHARE), MAX_REDRAW_INTERVAL_MS);
   }
 
   function set(topic, data) {
