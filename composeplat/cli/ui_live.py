@@ -25,6 +25,7 @@ from composeplat.cli.ui_documents import changed_files, definition_document, log
 from composeplat.cluster.api import Api
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.logs import Follower, LogQuery
+from composeplat.cluster.watching import AGE_KEPT_S
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN
 from composeplat.engine.history import read_history
@@ -36,8 +37,8 @@ from composeplat.ui.topics import PROBLEM, Publish
 
 _FILES_INTERVAL_S = 1.0
 _STATUS_INTERVAL_S = 0.25
-#: The messages of rows have ages, which change without any event.
-_STATUS_KEPT_S = 5.0
+#: The messages of rows have ages, and some failures count only after a while: both change without any event.
+_STATUS_KEPT_S = AGE_KEPT_S / 2
 _EVENTS_INTERVAL_S = 1.0
 _HISTORY_INTERVAL_S = 30.0
 #: Only the time of a file is looked at.
@@ -144,7 +145,8 @@ class LiveEnvironment:
             if reader.problem != problem:
                 problem = reader.problem
                 publish(PROBLEM, {"message": problem, "hint": ""})
-            ended.wait(max(_STATUS_INTERVAL_S, _PAUSE_PER_WORK * (time.monotonic() - began)))
+            pause = _PAUSE_PER_WORK * (time.monotonic() - began)
+            ended.wait(min(max(_STATUS_INTERVAL_S, pause), _STATUS_KEPT_S))
 
     def _read_events(self, publish: Publish, ended: threading.Event) -> None:
         changed = threading.Event()

@@ -18,7 +18,7 @@ from composeplat.cluster.api import PLURALS, Api, ApiError, kind_path
 from composeplat.cluster.environments import DeployedEnvironment, Place, find_environments
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, scheduling_failure
-from composeplat.cluster.watching import FURTHER_WORKLOADS, OF_WORKLOADS, WORKLOADS, Ages, find_autoscaler
+from composeplat.cluster.watching import AGE_KEPT_S, FURTHER_WORKLOADS, OF_WORKLOADS, WORKLOADS, Ages, find_autoscaler
 from composeplat.diagnostics import join_some
 from composeplat.names import ENVIRONMENT_LABEL
 
@@ -28,7 +28,7 @@ _ALL = ""
 #: Some conditions count only after a while, so that a reader has to come back without a change.
 _MAX_WAIT_S = 1.0
 #: For kinds that can't be watched, and are listed again.
-_POLL_INTERVAL_S = 3.0
+_POLL_INTERVAL_S = AGE_KEPT_S / 2
 _MAX_LISTED = 5
 
 

@@ -39,8 +39,8 @@ _MIN_ROUND_INTERVAL_S = 0.1
 _PAUSE_PER_SNAPSHOT = 10
 #: A stopped watcher may be waiting for a response that never comes.
 _STOP_TIMEOUT_S = 0.3
-#: Ages are kept for some time, as their readers run at their own pace.
-_AGE_KEPT_S = 3.0
+#: Ages are kept for so long, as their readers run at their own pace; each has to read more often than that.
+AGE_KEPT_S = 3.0
 #: The API of Karpenter, and the status of cluster-autoscaler.
 _AUTOSCALERS = ("/apis/karpenter.sh", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
 
@@ -59,7 +59,7 @@ class Ages:
 
     def age(self, condition: str) -> float:
         now = time.monotonic()
-        if now - self._requested.get(condition, now) > _AGE_KEPT_S:
+        if now - self._requested.get(condition, now) > AGE_KEPT_S:
             del self._first_seen[condition]
         self._requested[condition] = now
         return now - self._first_seen.setdefault(condition, now)

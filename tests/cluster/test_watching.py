@@ -203,7 +203,7 @@ def test_many_waits_share_a_reader(server: Server, watcher: Watcher) -> None:
 
 def test_counts_that_end(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody asked about for some time is not so any more: its count begins again."""
-    monkeypatch.setattr("composeplat.cluster.watching._AGE_KEPT_S", 0.1)
+    monkeypatch.setattr("composeplat.cluster.watching.AGE_KEPT_S", 0.1)
     until(lambda: watcher.latest is not None)
     view = watcher.latest
     assert view is not None
