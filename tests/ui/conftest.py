@@ -18,6 +18,7 @@ from tests.ui.live import FakeEnvironment
 from tests.ui.served import Client, serving, site_of
 
 WIDTH = 1280
+MAIN = "document.getElementById('main').innerText"
 
 
 @pytest.fixture(scope="session")

@@ -148,7 +148,9 @@ def graph(names: list[str], edges: list[tuple[str, str, str]]) -> dict[str, Any]
             "key": key,
             "kind": key.partition("/")[0],
             "name": key.partition("/")[2],
-            "details": ["Deployment", "shop/image:1.8.2"],
+            "details": ["https://shop.example.com"]
+            if key.startswith("endpoint")
+            else ["Deployment", "shop/image:1.8.2"],
             "x": box.x,
             "y": box.y,
             "width": box.size.width,

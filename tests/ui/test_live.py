@@ -11,12 +11,11 @@ import pytest
 from tests.devtools import Tab
 from tests.ui import documents
 from tests.ui.axe import violations
-from tests.ui.conftest import LivePage, live_page
+from tests.ui.conftest import MAIN, LivePage, live_page
 from tests.ui.live import FakeEnvironment
 from tests.ui.served import serving, site_of
 from tests.ui.test_accessibility import needs_npm
 
-MAIN = "document.getElementById('main').innerText"
 CONNECTION = "document.querySelector('.connection').innerText"
 
 

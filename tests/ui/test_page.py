@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.devtools import Tab
-from tests.ui.conftest import Exported
+from tests.ui import documents
+from tests.ui.conftest import MAIN, Exported
 
 #: Every view, and a text that it shows.
 ROUTES = {
@@ -19,7 +20,6 @@ ROUTES = {
     "file/compose.yaml?line=25": "registry.example.com/shop/worker:1.8.2",
     "variables": "secrets.env",
 }
-MAIN = "document.getElementById('main').innerText"
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -80,6 +80,24 @@ def test_documents_that_were_not_read(exported: Exported, tab: Tab) -> None:
         exported.open(route, {"page": page | {"environments": listed}})
         assert "not read" in tab.run(MAIN)
         assert "the cluster does not answer" in tab.run("document.getElementById('header').innerText")
+
+
+def test_a_definition_without_a_cluster(exported: Exported, tab: Tab) -> None:
+    """Without a status, the services of the definition are listed with their places, and the graph has no states."""
+    exported.open("", documents.exported(status=None, operation=None))
+
+    assert tab.run("document.querySelectorAll('tbody tr').length") == 7
+    assert "compose.yaml:24" in tab.run("document.querySelector('tr[data-key=worker]').innerText")
+    assert tab.run("document.querySelectorAll('.graph .mark, .problem').length") == 0
+
+
+def test_warnings(exported: Exported, tab: Tab) -> None:
+    """Warnings about the definition are listed when they are asked for."""
+    exported.open()
+    assert "has no healthcheck" not in tab.run(MAIN)
+    tab.run("document.querySelector('details summary').click()")
+
+    assert "web has no healthcheck" in tab.run(MAIN)
 
 
 def test_unknown_places(exported: Exported, tab: Tab) -> None:

@@ -74,10 +74,10 @@ const app = (() => {
     if (topic !== "alive") store.set(topic, data);
   }
 
-  function showConnection(state) {
+  function showConnection(state, failure = "") {
     const before = store.session.connection;
+    store.setSession({ connection: state, failure });
     if (state === before) return;
-    store.setSession({ connection: state });
     if (state === "reconnecting") frame.announce("Not connected, trying again.");
     else if (state === "live" && before === "reconnecting") frame.announce("Connected again.");
   }

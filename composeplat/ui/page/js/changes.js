@@ -92,7 +92,8 @@ const changes = (() => {
     const verb = row.kept ? "keep in the cluster, out of the state" : row.operation;
     const differences = row.differences ?? [];
     const head = [
-      tables.sign(row.operation), element("span", { class: "change-name" }, element("b", {}, verb), ` ${row.kind} `, element("code", {}, row.name)),
+      tables.sign(row.kept ? "kept" : row.operation),
+      element("span", { class: "change-name" }, element("b", {}, verb), ` ${row.kind} `, element("code", {}, row.name), row.reasons.length > 0 && ":"),
       row.reasons.length > 0 && element("span", { class: "muted reasons" }, row.reasons.join("; ")),
     ];
     const key = `${row.kind} ${row.name} ${row.operation}`;

@@ -45,7 +45,8 @@ const connection = (() => {
   }
 
   // Read a stream until it is closed, again after each end, and not while the page is hidden.
-  // `handlers`: document(data) for each line; state("live" | "reconnecting" | "paused"); opened(isAgain).
+  // `handlers`: document(data) for each line; state("live" | "reconnecting" | "paused", the server's refusal);
+  // opened(isAgain).
   // A stream that `isSteady` has something each 15 s; without it for long, it is opened again.
   class Stream {
     constructor(path, handlers, { isSteady = true } = {}) {
@@ -81,17 +82,17 @@ const connection = (() => {
       this.stop();
       const abort = new AbortController();
       this.abort = abort;
-      let status = 0;
+      let refusal = null;
       try {
         await this.follow(abort);
       } catch (error) {
-        status = error.status ?? 0;
+        if (error instanceof Refused) refusal = error;
       }
       if (this.abort !== abort) return;
       this.stop();
-      this.handlers.state("reconnecting");
+      this.handlers.state("reconnecting", refusal?.message);
       // A wrong code is not tried again: signing in opens the stream.
-      if (status === 401) return;
+      if (refusal?.status === 401) return;
       this.timer = setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(this.pause * 2, MAX_PAUSE_MS);
     }

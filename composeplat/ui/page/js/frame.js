@@ -85,7 +85,7 @@ const frame = (() => {
   function signIn() {
     return element(
       "form", { class: "sign-in panel", onsubmit: submitCode },
-      element("h1", { tabindex: -1 }, "Sign in"),
+      logo(), element("h1", { tabindex: -1 }, "Sign in"),
       element("p", {}, "The terminal where ", element("code", {}, "platform ui"), " runs shows a code."),
       store.session.wrongCode && element("p", { class: "message bad", id: "wrong-code" }, states.icon("error"), "This code is not right, or of an earlier run: copy that of the terminal."),
       element("label", { for: "code" }, "Code"),

@@ -1,11 +1,11 @@
 // Owns the picture of the services and what ties them together, from coordinates that the document has.
-// Each service is a link with its state in its name; the others are pictures with a name.
+// Services and endpoints are links, a service with its state in its name; the others are pictures with a name.
 "use strict";
 
 const graph = (() => {
   const { element, svg } = dom;
   const MARGIN = 16;
-  const MIN_SCALE = 0.7;
+  const MIN_SCALE = 0.85;
   const LINE_HEIGHT = 18;
   const ROUND = { endpoint: 20, volume: 14, network: 0 };
   const CHAR_WIDTH = 6.9;
@@ -38,7 +38,7 @@ const graph = (() => {
   function box(node, rows) {
     const row = node.kind === "service" ? rows.get(node.name) : null;
     const fingerprint = JSON.stringify([node, row?.state, row?.ready, row?.desired]);
-    return dom.lazy(svg(node.kind === "service" ? "a" : "g"), node.key, fingerprint, () => drawnBox(node, row));
+    return dom.lazy(svg(linkOf(node) ? "a" : "g"), node.key, fingerprint, () => drawnBox(node, row));
   }
 
   function drawnBox(node, row) {
@@ -51,8 +51,15 @@ const graph = (() => {
       row && svg("g", { transform: `translate(${node.width - 22} 6)`, class: "mark" }, states.markPath(row.state)),
       lines(node),
     ];
-    if (node.kind !== "service") return svg("g", { ...attributes, role: "img" }, content);
-    return svg("a", { ...attributes, href: routes.to("service", node.name) }, content);
+    const link = linkOf(node);
+    return link ? svg("a", { ...attributes, ...link }, content) : svg("g", { ...attributes, role: "img" }, content);
+  }
+
+  // A service leads to its view, an endpoint to its address.
+  function linkOf(node) {
+    if (node.kind === "service") return { href: routes.to("service", node.name) };
+    const url = node.kind === "endpoint" && node.details.find(text.isWebAddress);
+    return url ? { href: url, target: "_blank", rel: "noopener noreferrer" } : null;
   }
 
   function accessibleName(node, row) {

@@ -58,11 +58,30 @@ const overview = (() => {
 
   function services() {
     const rows = [...store.services()].sort((left, right) => states.rank(left.state) - states.rank(right.state));
-    if (!store.documents.status) return parts.empty(store.missing("status", "status"));
+    if (!store.documents.status) return definedServices() ?? parts.empty(store.missing("status", "status"));
     if (!rows.length) return parts.empty("There are no services.");
     return parts.table("Services, scrolls", COLUMNS, rows.map((row) => ({
       key: row.service, fingerprint: fingerprint(row), cells: () => cells(row), className: row.state === "failing" ? "is-failing" : "",
     })));
+  }
+
+  // Without a status, the services are those of the definition.
+  function definedServices() {
+    const rows = store.documents.definition?.services ?? [];
+    if (!rows.length) return null;
+    return parts.table("Services, scrolls", [["Service"], ["State"], ["Defined in", "wide"]], rows.map((row) => ({
+      key: row.service, cells: [parts.serviceLink(row.service), states.badge("unknown"), parts.placeLink(row.place)],
+    })));
+  }
+
+  // Warnings of the definition wait until somebody asks for them; errors are among the problems.
+  function warnings() {
+    const rows = (store.documents.definition?.diagnostics ?? []).filter((row) => row.severity === "warning");
+    if (!rows.length) return null;
+    return element(
+      "details", { class: "section", "data-key": "warnings" },
+      element("summary", {}, text.count(rows.length, "warning"), " about the definition"), parts.diagnostics(rows),
+    );
   }
 
   function cells(row) {
@@ -88,7 +107,7 @@ const overview = (() => {
       element("h1", { tabindex: -1, class: "hidden-text" }, "Overview"),
       actions.outcome(), operation.view(), problems(),
       parts.section("Services", { id: "services", aside: counts() }, services()),
-      graph.view(),
+      graph.view(), warnings(),
     ];
   }
 

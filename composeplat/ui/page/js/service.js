@@ -97,7 +97,7 @@ const service = (() => {
     const rows = (store.documents.events?.events ?? []).filter((event) => event.service === name);
     return parts.section(
       "Events", { id: "events" },
-      rows.length ? tables.events(rows, false) : parts.empty("The cluster has no events of it."),
+      tables.notRead("events") ?? (rows.length ? tables.events(rows, false) : parts.empty("The cluster has no events of it.")),
     );
   }
 

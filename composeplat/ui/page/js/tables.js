@@ -4,7 +4,7 @@
 const tables = (() => {
   const { element } = dom;
   const DONE = { create: "created", update: "updated", replace: "replaced", delete: "deleted" };
-  const SIGNS = { create: "+", update: "~", replace: "!", delete: "−" };
+  const SIGNS = { create: "+", update: "~", replace: "!", delete: "−", kept: "=" };
 
   function page(title, note, content) {
     return [element("div", { class: "page-head" }, element("h1", { tabindex: -1 }, title)), note && element("p", { class: "muted" }, note), content];
@@ -79,8 +79,8 @@ const tables = (() => {
   }
 
   function variables(rows) {
-    return parts.table("Variables, scrolls", [["Name"], ["Source", "wide"], ["Secret"]], rows.map((row) => ({
-      key: row.name, cells: [element("code", {}, row.name), source(row.source), row.is_secret ? "secret" : ""],
+    return parts.table("Variables, scrolls", [["Name"], ["Secret"], ["Source", "wide"]], rows.map((row) => ({
+      key: row.name, cells: [element("code", {}, row.name), row.is_secret ? "secret" : "", source(row.source)],
     })));
   }
 
@@ -101,5 +101,5 @@ const tables = (() => {
     },
   };
 
-  return { eventView, historyView, variableView, events, variables, sign };
+  return { eventView, historyView, variableView, events, variables, sign, notRead };
 })();
