@@ -11,7 +11,7 @@ import typer
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_json
-from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
+from composeplat.cli.environment_view import fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
@@ -39,15 +39,14 @@ def run(choice: Choice, number: int | None, *, as_json: bool) -> Exit:
     text = _table(revisions) if number is None or as_json else _details(revisions[0])
     absent = f"{view.environment} has no history in namespace {view.namespace}: platform deploy"
     if as_json:
-        write_json(history_document(view, revisions))
+        write_json(history_document(view.environment, view.namespace, revisions))
     else:
         view.show("history", text, as_json=False, absent=absent)
     return Exit.DONE
 
 
-def history_document(view: EnvironmentView, revisions: Iterable[Revision]) -> dict[str, object]:
-    rows = [revision_row(revision) for revision in revisions]
-    return document("history", view.environment, view.namespace, revisions=rows)
+def history_document(environment: str, namespace: str, revisions: Iterable[Revision]) -> dict[str, object]:
+    return document("history", environment, namespace, revisions=[revision_row(revision) for revision in revisions])
 
 
 def _table(revisions: list[Revision]) -> str:

@@ -23,6 +23,7 @@ from composeplat.cli.environment_view import EnvironmentView, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.selection import Choice, with_choice
+from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_time, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of, services_of, statuses_of
@@ -33,6 +34,8 @@ from composeplat.diagnostics import Exit
 from composeplat.system.records import record
 
 app = App()
+
+Note = Callable[[str], None]
 
 _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 #: Sequences that move a cursor, color text, or set a title; and a shorter one that starts them.
@@ -82,14 +85,15 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
 def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     with Api(view.planned.target.access) as api:
         snapshot = view.take_snapshot(api)
-        _print(read_logs(api, view.namespace, select_pods(snapshot.pods, view), asked), printer)
+        _print(read_logs(api, view.namespace, select_pods(snapshot.pods, view.names), asked), printer)
     for line in _endings(view, snapshot):
         progress.conclude(line)
 
 
 def _follow(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     """Print lines until Ctrl-C, or until nobody reads them."""
-    follower = follow_logs(view, asked, progress.note)
+    access = view.planned.target.access
+    follower = follow_logs(access, view.namespace, view.environment, view.names, asked, progress.note)
     try:
         _print(follower.lines(), printer)
     finally:
@@ -112,18 +116,20 @@ def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
             yield f"{row.service} has no pods: it is {row.state}"
 
 
-def select_pods(pods: Iterable[Object], view: EnvironmentView) -> list[Object]:
-    """List the pods of the chosen services with their containers, and those of `platform run`."""
-    names = view.names
+def select_pods(pods: Iterable[Object], names: Container[str]) -> list[Object]:
+    """List the pods of some services with their containers, and those of `platform run`."""
     return [shown for pod in pods if (shown := _with_containers(pod, names)) is not None]
 
 
-def follow_logs(view: EnvironmentView, asked: LogQuery, note: Callable[[str], None]) -> Follower:
+def follow_logs(
+    access: Access, namespace: str, environment: str, names: Container[str], asked: LogQuery, note: Note
+) -> Follower:
+    """Follow the logs of some services of an environment, by their names in the cluster."""
     return Follower(
-        access=view.planned.target.access,
-        namespace=view.namespace,
-        path=kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment),
-        select=lambda pods: select_pods(pods, view),
+        access=access,
+        namespace=namespace,
+        path=kind_path("v1", "Pod", namespace) + environment_selector(environment),
+        select=lambda pods: select_pods(pods, names),
         asked=asked,
         note=note,
     )

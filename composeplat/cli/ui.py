@@ -9,7 +9,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,10 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import OF_PULUMI, PLANNING, READING, Choice, with_choice
 from composeplat.diagnostics import Exit, MissingPiece
 from composeplat.engine.backend import find_data_folder
+from composeplat.engine.target import find_target
+
+if TYPE_CHECKING:
+    from composeplat.ui.site import Site
 
 app = App()
 
@@ -29,23 +33,41 @@ _PACKAGES = ("starlette", "uvicorn")
 
 
 def run(choice: Choice, *, port: int, read_only: bool, opens: bool) -> Exit:
+    """Serve the page of the environment here."""
     _check_packages()
     view = view_environment(choice, ())
     if view is None:
         return Exit.INVALID
     from composeplat.cli.ui_live import LiveEnvironment
+
+    return _serve(LiveEnvironment(choice, view).site(read_only=read_only), port=port, opens=opens)
+
+
+def run_for_cluster(choice: Choice, *, port: int, opens: bool) -> Exit:
+    """Serve the page of all environments of the cluster; no definition is read."""
+    _check_packages()
+    from composeplat.cli.ui_cluster import ClusterSite
+
+    target = find_target(os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local)
+    # The error of a cluster that does not answer belongs in the terminal.
+    target.identity()
+    return _serve(ClusterSite(target).site(), port=port, opens=opens)
+
+
+def _serve(site: Site, *, port: int, opens: bool) -> Exit:
     from composeplat.ui.serving import address_of, gate_of, listen, open_browser, serve, sign_in_file
 
-    live = LiveEnvironment(choice, view)
+    data = find_data_folder(os.environ)
+    data.prepare()
     with listen(port) as sock:
         gate = gate_of(sock)
-        with sign_in_file(find_data_folder(os.environ).path / "ui", gate) as path:
+        with sign_in_file(data.path / "ui", gate) as path:
             # The address and the code are of no use if they are masked.
             write_unmasked(f"address: {address_of(gate)}\ncode:    {gate.token}\n")
             if opens and has_display(os.environ, sys.platform):
                 open_browser(path)
             progress.conclude("Ctrl-C ends the page")
-            serve(live.site(read_only=read_only), gate, sock)
+            serve(site, gate, sock)
     return Exit.DONE
 
 
@@ -77,6 +99,7 @@ def export(choice: Choice, folder: Path) -> Exit:
         {
             "The page of the environment here": "platform ui",
             "Only look, at a port that stays the same": "platform ui --read-only --port 8222",
+            "All environments of the cluster": "platform ui --all",
             "The page as files, for a pull request": "platform ui --export page",
         },
         "ui.md",
@@ -89,6 +112,9 @@ def ui_command(
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on this machine; 0 is any free one.")
     ] = 0,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no actions.")] = False,
+    all_environments: Annotated[
+        bool, typer.Option("--all", help="Show all environments of the cluster; needs no Compose file.")
+    ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     export_folder: Annotated[
         str, typer.Option("--export", metavar="DIR", help="Write the page as files instead of serving it.")
@@ -97,6 +123,10 @@ def ui_command(
     """Show the environment as a page in a browser, or write the page as files."""
     if "-" in (choice.file or ()):
         raise typer.BadParameter("can't be standard input: the page reads the file again", param_hint="--file")
+    if all_environments and export_folder:
+        raise typer.BadParameter("can't be given along with --export", param_hint="--all")
+    if all_environments:
+        return run_for_cluster(choice, port=port, opens=browser)
     if export_folder:
         return export(choice, Path(export_folder))
     return run(choice, port=port, read_only=read_only, opens=browser)

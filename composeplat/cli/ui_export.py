@@ -65,7 +65,7 @@ def _with_cluster(choice: Choice, view: EnvironmentView) -> Data:
         readers: Mapping[str, Callable[[], object]] = {
             "status": lambda: _status(view, api),
             "events": lambda: _events(view, api),
-            "history": lambda: history_document(view, read_history(api, view.namespace, view.environment)),
+            "history": lambda: _history(view, api),
             "logs": lambda: _logs(view, api),
             "preview": lambda: _preview(choice),
         }
@@ -97,9 +97,14 @@ def _events(view: EnvironmentView, api: Api) -> object:
     return events_document(view.environment, view.namespace, events_of(view, api.items(events_path(view)), workloads))
 
 
+def _history(view: EnvironmentView, api: Api) -> object:
+    revisions = read_history(api, view.namespace, view.environment)
+    return history_document(view.environment, view.namespace, revisions)
+
+
 def _logs(view: EnvironmentView, api: Api) -> object:
-    pods = select_pods(view.take_snapshot(api).pods, view)
     names = view.names
+    pods = select_pods(view.take_snapshot(api).pods, names)
     return [log_row(line, names) for line in read_logs(api, view.namespace, pods, LogQuery(tail=_LOG_LINES))]
 
 

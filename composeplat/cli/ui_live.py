@@ -1,51 +1,39 @@
-"""An environment as the page sees it while it runs: the sources of its topics, its logs, and its actions.
+"""The environment here as the page sees it: the sources of its topics, its logs, and its actions.
 
-Owns what is read when: the cluster is watched, files are looked at once a second, and the history is read again when an
-operation ends. Each document is that of a command's ``--json``, masked like everything that a command prints.
+Owns the definition, which may change while the page is open: its files are looked at once a second.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 from composeplat import progress
 from composeplat.cli.environment_view import EnvironmentView
-from composeplat.cli.events import events_document, events_of, events_path
+from composeplat.cli.events import events_document, events_of
 from composeplat.cli.hidden_values import hide_secrets_of
-from composeplat.cli.history import history_document
 from composeplat.cli.logs import follow_logs
 from composeplat.cli.operations import ask_cluster, for_target, load_plan, stack_for
 from composeplat.cli.selection import Choice, request_for
-from composeplat.cli.status import StatusReader, status_document
+from composeplat.cli.status import StatusReader
 from composeplat.cli.ui_actions import action_arguments
-from composeplat.cli.ui_documents import changed_files, definition_document, log_row, page_document, read_stamp
+from composeplat.cli.ui_documents import changed_files, definition_document, page_document, read_stamp
+from composeplat.cli.ui_sources import LogLines, Place, follow_events, follow_history, follow_status, latest_events
 from composeplat.cluster.api import Api
-from composeplat.cluster.live_list import LiveList
-from composeplat.cluster.logs import Follower, LogQuery
-from composeplat.cluster.watching import AGE_KEPT_S
+from composeplat.cluster.logs import LogQuery
+from composeplat.cluster.snapshot import Object
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN
-from composeplat.engine.history import read_history
+from composeplat.engine.operation_document import OperationState
 from composeplat.engine.operation_log import OperationFollower
 from composeplat.plan import Plan
-from composeplat.ui.log_batches import Line
 from composeplat.ui.site import Environment, LogRequest, Site
-from composeplat.ui.topics import PROBLEM, Publish
+from composeplat.ui.topics import Publish
 
 _FILES_INTERVAL_S = 1.0
-_STATUS_INTERVAL_S = 0.25
-#: The messages of rows have ages, and some failures count only after a while: both change without any event.
-_STATUS_KEPT_S = AGE_KEPT_S / 2
-_EVENTS_INTERVAL_S = 1.0
-_HISTORY_INTERVAL_S = 30.0
 #: Only the time of a file is looked at.
 _OPERATION_INTERVAL_S = 0.2
-#: A reader of many services pauses this many times as long as it worked.
-_PAUSE_PER_WORK = 10
-_MAX_EVENTS = 500
 
 
 class LiveEnvironment:
@@ -54,6 +42,7 @@ class LiveEnvironment:
     def __init__(self, choice: Choice, view: EnvironmentView) -> None:
         self._choice = choice
         self._view = view
+        self._place = Place(view.planned.target.access, view.namespace, view.environment)
         self._definition_lock = threading.Lock()
         self._operation_ended = threading.Event()
         """Set when the history may be another one."""
@@ -124,94 +113,42 @@ class LiveEnvironment:
         while not ended.is_set():
             view = self._view
             with Api(view.planned.target.access) as api:
-                reader = StatusReader(view, api)
-                try:
-                    self._follow_status(view, reader, publish, ended)
-                finally:
-                    reader.stop()
+                is_current = functools.partial(self._is_of, view)
+                follow_status(self._place, StatusReader(view, api), publish, ended, is_current)
 
-    def _follow_status(
-        self, view: EnvironmentView, reader: StatusReader, publish: Publish, ended: threading.Event
-    ) -> None:
-        """Publish the status until the definition is another one."""
-        rows, snapshot, problem = reader.read(), None, ""
-        read_at = 0.0
-        while not ended.is_set() and view is self._view:
-            began = time.monotonic()
-            if reader.latest is not snapshot or began - read_at > _STATUS_KEPT_S or reader.problem != problem:
-                snapshot, read_at = reader.latest, began
-                rows = reader.read_again(rows)
-                publish("status", _masked(status_document(view.environment, view.namespace, rows)))
-            if reader.problem != problem:
-                problem = reader.problem
-                publish(PROBLEM, {"message": problem, "hint": ""})
-            pause = _PAUSE_PER_WORK * (time.monotonic() - began)
-            ended.wait(min(max(_STATUS_INTERVAL_S, pause), _STATUS_KEPT_S))
+    def _is_of(self, view: EnvironmentView) -> bool:
+        return view is self._view
 
     def _read_events(self, publish: Publish, ended: threading.Event) -> None:
-        changed = threading.Event()
+        follow_events(self._place, self._events_document, publish, ended)
+
+    def _events_document(self, api: Api, listed: list[Object]) -> dict[str, object]:
         view = self._view
-        with Api(view.planned.target.access) as api:
-            live = LiveList(view.planned.target.access, events_path(view), changed)
-            try:
-                while not ended.is_set():
-                    workloads = view.take_snapshot(api).workloads
-                    found = events_of(view, live.read(api), workloads)[-_MAX_EVENTS:]
-                    publish("events", _masked(events_document(view.environment, view.namespace, found)))
-                    _wait(changed, ended, _EVENTS_INTERVAL_S)
-                    changed.clear()
-                    view = self._view
-            finally:
-                live.stop()
+        found = events_of(view, listed, view.take_snapshot(api).workloads)
+        return events_document(view.environment, view.namespace, latest_events(found))
 
     def _read_history(self, publish: Publish, ended: threading.Event) -> None:
-        view = self._view
-        while not ended.is_set():
-            with Api(view.planned.target.access) as api:
-                revisions = read_history(api, view.namespace, view.environment)
-            publish("history", _masked(history_document(view, revisions)))
-            self._operation_ended.wait(_HISTORY_INTERVAL_S)
-            self._operation_ended.clear()
+        follow_history(self._place, publish, ended, self._operation_ended)
 
     def _read_operation(self, publish: Publish, ended: threading.Event) -> None:
         """Follow what runs on the stack, from whichever terminal of this machine."""
         follower = OperationFollower(stack_for(self._view.planned).workspace.folder)
         while not ended.is_set():
             if follower.update():
-                publish("operation", _masked(follower.document))
-                if (follower.document or {}).get("state") != "running":
+                publish("operation", progress.masked_data(follower.document))
+                if (follower.document or {}).get("state") != OperationState.RUNNING:
                     self._operation_ended.set()
             ended.wait(_OPERATION_INTERVAL_S)
-        self._operation_ended.set()
 
     def _open_logs(self, asked: LogRequest) -> LogLines:
         view = self._view
-        known = view.chosen
-        chosen = tuple(name for name in known if not asked.services or name in asked.services)
-        return LogLines(EnvironmentView(view.planned, chosen), LogQuery(tail=asked.tail))
+        names = {key: name for key, name in view.names.items() if not asked.services or name in asked.services}
+        place = self._place
+        follower = follow_logs(
+            place.access, place.namespace, place.environment, names, LogQuery(tail=asked.tail), _ignore
+        )
+        return LogLines(follower, names)
 
 
-class LogLines:
-    """The log lines of some services, as the page shows them."""
-
-    def __init__(self, view: EnvironmentView, asked: LogQuery) -> None:
-        self._names = view.names
-        self._follower: Follower = follow_logs(view, asked, lambda _: None)
-
-    def lines(self) -> Iterator[Line]:
-        for line in self._follower.lines():
-            yield log_row(line, self._names)
-
-    def stop(self) -> None:
-        self._follower.stop()
-
-
-def _masked(data: object) -> object:
-    return progress.masked_data(data)
-
-
-def _wait(changed: threading.Event, ended: threading.Event, interval_s: float) -> None:
-    """Wait until something has changed, at least for the interval."""
-    ended.wait(interval_s)
-    while not ended.is_set() and not changed.wait(interval_s):
-        pass
+def _ignore(_: str) -> None:
+    """Leave out a note about the connection: the status has it too."""
