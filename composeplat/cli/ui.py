@@ -98,7 +98,6 @@ def export(choice: Choice, folder: Path) -> Exit:
     guide=Guide(
         {
             "The page of the environment here": "platform ui",
-            "Only look, at a port that stays the same": "platform ui --read-only --port 8222",
             "All environments of the cluster": "platform ui --all",
             "The page as files, for a pull request": "platform ui --export page",
         },

@@ -108,7 +108,7 @@ def ui(environment: Environment, folder: Path, *args: str, **variables: str) -> 
 
 
 def test_a_deploy_from_begin_to_end(environment: Environment, tmp_path: Path) -> None:
-    """A deploy of another terminal is on the page as it goes on; what the page knows is what the terminal shows."""
+    """A deploy of another terminal is on the page while it runs; what the page knows is what the terminal shows."""
     environment.write(SHOP)
     with ui(environment, tmp_path, **SECRET) as page:
         page.sign_in()
@@ -139,7 +139,7 @@ def test_a_deploy_from_begin_to_end(environment: Environment, tmp_path: Path) ->
 
 
 def test_a_failure_is_understood(environment: Environment, tmp_path: Path) -> None:
-    """The page alone says what fails, why, at which line, and with which last words."""
+    """The page alone says what fails, why, at which line, and with which log lines."""
     environment.write(
         "services:\n"
         "  web:\n"

@@ -66,7 +66,7 @@ def test_search(exported: Exported, tab: Tab) -> None:
 
 
 def test_search_is_kept(exported: Exported, tab: Tab) -> None:
-    """Whoever comes back to the logs sees what was searched for."""
+    """A search stays when another view was shown in between."""
     exported.open("logs", documents.exported(logs=lines_of("error", "fine")))
     search(tab, "error")
     tab.wait_for(f"{COUNT} === '1 of 2 lines'")
