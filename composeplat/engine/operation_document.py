@@ -8,6 +8,7 @@ Must not know files: the one who writes entries and the one who reads them add t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ MAX_TEXT_CHARS = 1000
 _MAX_NOTES = 200
 _MAX_STEPS = 200
 _MAX_SECONDS = 1e9
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _KEPT_FIELDS = {
     "service": ("event", "service", "phase", "message", "seconds"),
     "step": ("event", "name", "phase", "seconds"),
@@ -154,9 +156,8 @@ def entry_line(entry: Entry) -> bytes:
     return json.dumps(entry, default=str, separators=(",", ":")).encode() + b"\n"
 
 
-def add_lines(lines: Iterable[bytes]) -> Operation | None:
-    """Return what lines add up to; None if they don't begin with the begin of an operation."""
-    operation: Operation | None = None
+def add_lines(lines: Iterable[bytes], operation: Operation | None = None) -> Operation | None:
+    """Add lines to an operation, or return a new one; None if they don't begin with its begin."""
     for entry in filter(None, map(_parse, lines)):
         if operation is None:
             operation = Operation.from_entry(entry)
@@ -211,7 +212,10 @@ def _seconds(value: object) -> float:
 
 def _time(value: object) -> str:
     """A moment as :func:`time_text` writes it; empty for anything else."""
-    try:
-        return time_text(datetime.fromisoformat(value)) if isinstance(value, str) else ""
-    except (ValueError, OverflowError):
+    if not isinstance(value, str) or not _TIME.fullmatch(value):
         return ""
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return ""
+    return value

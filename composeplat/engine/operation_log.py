@@ -176,6 +176,8 @@ class OperationFollower:
     document: dict[str, object] | None = None
     _operation: Operation | None = None
     _stamp: _Stamp = _UNREAD
+    _content: bytes = b""
+    """The lines that the operation is made of."""
     _looked_at: float = -math.inf
     """When the process of the operation was looked for."""
 
@@ -189,7 +191,7 @@ class OperationFollower:
         return is_first or self.document != before
 
     def _find_operation(self) -> Operation | None:
-        operation = self._read()
+        operation = self._operation = self._read()
         if self._must_look(operation):
             self._looked_at = time.monotonic()
             if _was_cut_off(operation):
@@ -205,8 +207,13 @@ class OperationFollower:
         return is_running and time.monotonic() - self._looked_at > _PROCESS_INTERVAL_S
 
     def _read(self) -> Operation | None:
+        """Add the lines that are new; all of them where another file took the place of the one before."""
         self._stamp, content = _read_file(_log_file(self.folder))
-        return add_lines(content.split(b"\n"))
+        whole = content[: content.rfind(b"\n") + 1]
+        operation = self._operation if whole.startswith(self._content) else None
+        new = whole if operation is None else whole.removeprefix(self._content)
+        self._content = whole
+        return add_lines(new.split(b"\n"), operation)
 
 
 def _was_cut_off(operation: Operation | None) -> bool:

@@ -21,7 +21,7 @@ import pytest
 from composeplat import progress
 from composeplat.diagnostics import ComposeplatError, Report, Source, Span
 from composeplat.engine import operation_log
-from composeplat.engine.operation_document import add_lines, entry_line
+from composeplat.engine.operation_document import Operation, add_lines, entry_line
 from composeplat.engine.operation_log import MAX_BYTES, OperationFollower, log_operation, read_operation
 from composeplat.engine.outcomes import Refused
 from composeplat.engine.pulumi_process import Interrupted
@@ -339,6 +339,46 @@ def test_half_a_line_is_no_change(tmp_path: Path) -> None:
         assert follower.update()
 
 
+def test_only_new_lines_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last line of an operation with thousands costs as much as the first; a new file is parsed whole."""
+    parsed: list[int] = []
+
+    def counted(lines: list[bytes], operation: Operation | None = None) -> Operation | None:
+        parsed.append(len([line for line in lines if line]))
+        return add_lines(lines, operation)
+
+    monkeypatch.setattr(operation_log, "add_lines", counted)
+    follower = OperationFollower(tmp_path)
+    with log_operation(tmp_path, "deploy", never):
+        for number in range(3):
+            for _ in range(100):
+                emit("web", Phase.WAITING, str(number))
+            follower.update()
+    follower.update()
+    assert parsed == [101, 100, 100, 1]
+
+    with log_operation(tmp_path, "wake", never):
+        emit("db", Phase.READY)
+        follower.update()
+        assert follower.document == read_operation(tmp_path)
+    log_file(tmp_path).write_bytes(b"not a log\n")
+    follower.update()
+    assert follower.document is None
+    with log_file(tmp_path).open("ab") as stream:
+        stream.write(entry_line({"event": "note", "message": "of no operation"}))
+    assert not follower.update()
+
+
+def test_a_follower_of_a_file_that_is_replaced_by_fewer_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operation_log, "MAX_BYTES", 2000)
+    follower = OperationFollower(tmp_path)
+    with log_operation(tmp_path, "deploy", never):
+        for number in range(200):
+            emit(f"service-{number % 3}", Phase.WAITING, str(number))
+            assert follower.update()
+            assert follower.document == read_operation(tmp_path)
+
+
 def test_an_update_without_a_change_is_cheap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with log_operation(tmp_path, "deploy", never):
         follower = OperationFollower(tmp_path)
@@ -396,7 +436,7 @@ def test_an_end_that_comes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
     head = json.loads(first) | {"process": ended.to_data()}
     running = entry_line(head)
     assert add_lines([running]) is not None
-    contents = iter([running, running + end])
+    contents = iter([running, running + end + b"\n"])
     read_file: Callable[[Path], Any] = lambda _: ((1,), next(contents))  # noqa: E731
     monkeypatch.setattr(operation_log, "_read_file", read_file)
 
