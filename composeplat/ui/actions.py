@@ -32,6 +32,10 @@ class Name(StrEnum):
     RESTART = "restart"
 
 
+#: Their commands name no services.
+_OF_ALL_SERVICES = (Name.SLEEP, Name.WAKE)
+
+
 class ActionRefused(ComposeplatError):
     """An action that can't be started now."""
 
@@ -109,6 +113,8 @@ class Actions:
 
     def start(self, name: Name, services: Sequence[str], preview_id: str) -> None:
         """Start an action, or raise :class:`ActionRefused`."""
+        if services and name in _OF_ALL_SERVICES:
+            raise ActionRefused(f"{name} is for the whole environment", "leave out the services")
         stamp = self._commands.read_stamp() if name in (Name.PREVIEW, Name.DEPLOY) else ""
         action = Action(name=name, services=tuple(services), preview_id=stamp if name is Name.PREVIEW else "")
         with self._lock:

@@ -64,12 +64,17 @@ class Ui:
         return [error for error in self.tab.errors if "401 (Unauthorized)" not in error]
 
     def sign_in(self) -> None:
+        """Open the page of an environment."""
+        self.enter_code()
+        self.tab.wait_for("document.querySelector('nav') !== null")
+
+    def enter_code(self) -> None:
         """Enter the code, as a user without a browser of the terminal does."""
         self.tab.open(self.url)
         self.tab.wait_for("document.getElementById('code') !== null")
         self.tab.run(f"document.getElementById('code').value = {json.dumps(self.code)}")
         self.tab.run("document.querySelector('form button').click()")
-        self.tab.wait_for("document.querySelector('nav') !== null")
+        self.tab.wait_for("document.querySelector('form') === null")
 
     def show(self, route: str) -> None:
         self.tab.run(f"location.hash = '#/{route}'")
@@ -385,3 +390,29 @@ def test_export_without_a_cluster(environment: Environment, tmp_path: Path) -> N
     with open_tab(BROWSER, tmp_path / "browser") as tab:
         tab.open((environment.folder / "page" / "index.html").as_uri())
         tab.wait_for("document.body.innerText.includes('no cluster was read')")
+
+
+# a cluster ------------------------------------------------------------------------------------------------------------
+
+
+def test_all_environments(environment: Environment, tmp_path: Path) -> None:
+    """Without a Compose file, the page lists what is deployed, and shows each environment as it changes."""
+    environment.deploy(SHOP).expect()
+    (environment.folder / "compose.yaml").unlink()
+    with ui(environment, tmp_path, "--all") as page:
+        page.enter_code()
+        namespace = environment.namespace
+        row = f"[...document.querySelectorAll('tbody tr')].find((row) => row.innerText.includes('{namespace}'))"
+        page.tab.wait_for(f"/2 ready/.test(({row})?.innerText ?? '')")
+        page.tab.run(f"({row}).querySelector('a').click()")
+        page.tab.wait_for("[...document.querySelectorAll('tbody th')].map((cell) => cell.innerText).includes('web')")
+        page.tab.run("location.hash = location.hash.replace(/\\/?$/, '/logs')")
+        page.wait_for(" line ")
+        page.tab.run("location.hash = location.hash.replace('/logs', '/history')")
+        page.wait_for("created service web")
+        assert page.errors == []
+        assert request(page, f"/api/environments/{namespace}/env/actions/sleep", "{}") == 403
+        environment.write(SHOP)
+        environment.platform("destroy", "--yes").expect()
+        page.show("")
+        page.tab.wait_for(f"({row}) === undefined")

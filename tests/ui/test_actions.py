@@ -128,6 +128,14 @@ def test_one_at_a_time() -> None:
     assert page.documents[-1]["exit_status"] == 130
 
 
+@pytest.mark.parametrize("name", [Name.SLEEP, Name.WAKE])
+def test_actions_of_the_whole_environment(name: Name) -> None:
+    page = Page()
+    with pytest.raises(ActionRefused, match="for the whole environment"):
+        page.actions.start(name, ("web",), "")
+    assert page.started == []
+
+
 def test_many_at_once() -> None:
     """Of requests at the same moment, one starts its action."""
     page = Page(wake=SLOW)
