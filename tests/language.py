@@ -27,7 +27,7 @@ GO_MODULES = ("composeplat/dev/link", "composeplat/local/frontdoor", "composepla
 
 class Kind(StrEnum):
     IDENTIFIERS = "identifiers"
-    """Names in the Python and Go code of composeplat/, split into words, and the names of its files; in tests/ too."""
+    """Names in the code of composeplat/ in all languages, split into words, and names of its files; in tests/ too."""
     COMMENTS = "comments"
     """Comments and docstrings of the same code. What ``--help`` prints is among them."""
     MESSAGES = "messages"
@@ -110,8 +110,9 @@ def all_texts(root: Path = ROOT) -> tuple[Text, ...]:
     python = [text for path in sorted((root / "composeplat").rglob("*.py")) for text in python_texts(path)]
     tests = [text for path in files_of_tests(root) for text in python_texts(path) if text.kind is not Kind.MESSAGES]
     go = [text for path in go_files(root) for text in go_texts(path)]
+    js = [text for path in js_files(root) for text in js_texts(path)]
     docs = [text for path in doc_files(root) for text in doc_texts(path)]
-    return (*python, *tests, *go, *docs)
+    return (*python, *tests, *go, *js, *docs)
 
 
 def files_of_tests(root: Path) -> list[Path]:
@@ -128,6 +129,10 @@ def doc_files(root: Path) -> list[Path]:
 def go_files(root: Path) -> list[Path]:
     found = [path for module in GO_MODULES for path in (root / module).rglob("*.go")]
     return sorted(path for path in found if not path.stem.endswith("_test"))
+
+
+def js_files(root: Path) -> list[Path]:
+    return sorted((root / "composeplat" / "ui" / "page" / "js").glob("*.js"))
 
 
 def python_texts(path: Path) -> Iterator[Text]:
@@ -192,6 +197,22 @@ def go_texts(path: Path) -> Iterator[Text]:
             yield from (
                 Text(Kind.IDENTIFIERS, path, number, _split(name)) for name in (found[1] or found[2]).split(", ")
             )
+
+
+_JS_NAME = re.compile(r"\b(?:function|class|const|let) (\w+)|^  (?:static |get |async )*(\w+)\([^)]*\) \{")
+
+
+def js_texts(path: Path) -> Iterator[Text]:
+    yield Text(Kind.IDENTIFIERS, path, 1, _split(path.stem))
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        # Strings of this language have the same quotes.
+        code = _GO_STRING.sub('""', line)
+        yield from (Text(Kind.MESSAGES, path, number, text) for text in _GO_STRING.findall(line) if " " in text)
+        if comment := _GO_COMMENT.search(code):
+            yield Text(Kind.COMMENTS, path, number, comment[1])
+            code = code[: comment.start()]
+        for found in _JS_NAME.finditer(code):
+            yield Text(Kind.IDENTIFIERS, path, number, _split(found[1] or found[2]))
 
 
 def doc_texts(path: Path) -> Iterator[Text]:

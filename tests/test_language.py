@@ -14,7 +14,19 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.language import Kind, Rule, Text, doc_texts, figures, findings, go_texts, python_texts, rules, suspects
+from tests.language import (
+    Kind,
+    Rule,
+    Text,
+    doc_texts,
+    figures,
+    findings,
+    go_texts,
+    js_texts,
+    python_texts,
+    rules,
+    suspects,
+)
 
 DEBT = ROOT / "tests" / "language_debt.json"
 MAX_WHAT_IN_THOUSAND_WORDS = 4
@@ -73,7 +85,7 @@ def tell(one):
 
 def texts_of(path: Path, content: str) -> list[tuple[Kind, int, str]]:
     path.write_text(content)
-    read = {".py": python_texts, ".go": go_texts, ".md": doc_texts}[path.suffix]
+    read = {".py": python_texts, ".go": go_texts, ".js": js_texts, ".md": doc_texts}[path.suffix]
     return sorted((text.kind, text.line, text.text) for text in read(path))
 
 
@@ -104,6 +116,21 @@ def test_go_texts(tmp_path: Path) -> None:
         (Kind.IDENTIFIERS, 4, "kept"),
         (Kind.IDENTIFIERS, 4, "old"),
         (Kind.MESSAGES, 4, '"a b"'),
+    ]
+
+
+def test_js_texts(tmp_path: Path) -> None:
+    """JavaScript code is split in the same way."""
+    code = "// One says so.\nclass Log {\n  tellAll(old) {\n    const kept = `a ${old}`; // http\n  }\n}\n"
+
+    assert texts_of(tmp_path / "a.js", code) == [
+        (Kind.COMMENTS, 1, " One says so."),
+        (Kind.COMMENTS, 4, " http"),
+        (Kind.IDENTIFIERS, 1, "a"),
+        (Kind.IDENTIFIERS, 2, "log"),
+        (Kind.IDENTIFIERS, 3, "tell all"),
+        (Kind.IDENTIFIERS, 4, "kept"),
+        (Kind.MESSAGES, 4, "`a ${old}`"),
     ]
 
 

@@ -21,7 +21,7 @@ axe.run(document, {resultTypes: ["violations"], preload: false}).then(found => {
 
 @functools.cache
 def _source() -> str:
-    folder = node_modules(ROOT / "tests" / "ui" / "axe")
+    folder = node_modules(ROOT / "tests" / "ui" / "packages")
     return (folder / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 

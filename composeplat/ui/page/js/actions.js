@@ -30,9 +30,11 @@ const actions = (() => {
 
   function showRefusal(error) {
     const close = parts.button("Close", () => dialog.close(), { kind: "primary" });
-    const dialog = openDialog("Not started", [
-      element("p", {}, error.message), error.hint && element("p", { class: "hint" }, error.hint),
-    ], [close]);
+    const dialog = openDialog(
+      "Not started",
+      [element("p", {}, error.message), error.hint && element("p", { class: "hint" }, error.hint)],
+      [close],
+    );
   }
 
   // Ask whether an action is meant; `services` is empty for all of the environment.
@@ -42,21 +44,33 @@ const actions = (() => {
     const about = services.length ? services.join(", ") : `all services of ${name}`;
     const title = action === "deploy" ? `Deploy these changes to ${name}?` : `${verb} ${about}?`;
     const body = previewId ? { services, preview_id: previewId } : { services };
-    const confirm = parts.button(verb, () => {
-      dialog.close();
-      start(action, body);
-    }, { kind: "primary" });
+    const confirm = parts.button(
+      verb,
+      () => {
+        dialog.close();
+        start(action, body);
+      },
+      { kind: "primary" },
+    );
     const cluster = store.documents.definition?.cluster;
-    const dialog = openDialog(title, [
-      element("p", {}, explanation), ...details,
-      element("p", { class: "muted" }, `Namespace ${namespace}${cluster ? `, cluster ${cluster}` : ""}`),
-    ], [parts.button("Cancel", () => dialog.close()), confirm]);
+    const dialog = openDialog(
+      title,
+      [
+        element("p", {}, explanation),
+        ...details,
+        element("p", { class: "muted" }, `Namespace ${namespace}${cluster ? `, cluster ${cluster}` : ""}`),
+      ],
+      [parts.button("Cancel", () => dialog.close()), confirm],
+    );
   }
 
   function openDialog(title, content, buttons) {
     const dialog = element(
-      "dialog", { "aria-labelledby": "dialog-title", onclose: () => dialog.remove() },
-      element("h2", { id: "dialog-title" }, title), ...content, element("div", { class: "buttons" }, buttons),
+      "dialog",
+      { "aria-labelledby": "dialog-title", onclose: () => dialog.remove() },
+      element("h2", { id: "dialog-title" }, title),
+      ...content,
+      element("div", { class: "buttons" }, buttons),
     );
     document.getElementById("dialogs").append(dialog);
     dialog.showModal();
@@ -72,9 +86,14 @@ const actions = (() => {
       ["sleep", rows.some((row) => !["absent", "asleep", "in-development"].includes(row.state))],
       ["wake", rows.some((row) => row.state === "asleep")],
     ];
-    return offered.filter(([, isOffered]) => isOffered).map(([action]) => parts.button(
-      `${QUESTIONS[action][0]}…`, () => ask(action, { services }), { disabled, key: `action-${action}` },
-    ));
+    return offered
+      .filter(([, isOffered]) => isOffered)
+      .map(([action]) =>
+        parts.button(`${QUESTIONS[action][0]}…`, () => ask(action, { services }), {
+          disabled,
+          key: `action-${action}`,
+        }),
+      );
   }
 
   // What this page started, as long as it runs or if it failed; a preview is shown among the changes.
@@ -84,9 +103,16 @@ const actions = (() => {
     if (action.state === "done" && !action.messages?.length && !action.diagnostics?.length) return null;
     const name = QUESTIONS[action.action]?.[0] ?? "Preview";
     return element(
-      "section", { class: "section", "aria-labelledby": "action", "data-key": "action" },
+      "section",
+      { class: "section", "aria-labelledby": "action", "data-key": "action" },
       element("div", { class: "section-head" }, element("h2", { id: "action" }, name), states.badge(action.state)),
-      action.messages?.length ? element("ul", { class: "notes panel" }, action.messages.map((message) => element("li", {}, message))) : null,
+      action.messages?.length
+        ? element(
+            "ul",
+            { class: "notes panel" },
+            action.messages.map((message) => element("li", {}, message)),
+          )
+        : null,
       parts.diagnostics(action.diagnostics),
     );
   }

@@ -4,8 +4,18 @@
 const app = (() => {
   const { element } = dom;
   const VIEWS = {
-    "": overview, service, logs, changes, history: tables.historyView, events: tables.eventView, file: files, variables: tables.variableView,
-    unknown: { title: () => "Not found", render: () => [element("h1", { tabindex: -1 }, "Not found"), parts.empty("The page has no such place.")] },
+    "": overview,
+    service,
+    logs,
+    changes,
+    history: tables.historyView,
+    events: tables.eventView,
+    file: files,
+    variables: tables.variableView,
+    unknown: {
+      title: () => "Not found",
+      render: () => [element("h1", { tabindex: -1 }, "Not found"), parts.empty("The page has no such place.")],
+    },
   };
   const EXPORTED_TOPICS = ["definition", "status", "events", "history", "operation", "preview"];
   let shown = null; // the view that is shown, and the address that it is of
@@ -50,8 +60,13 @@ const app = (() => {
 
   function selectEnvironment(route) {
     const listed = store.session.page.environments;
-    const environment = listed.length === 1 ? listed[0] : listed.find((row) => row.namespace === route.namespace && row.environment === route.environment)
-      ?? (route.namespace ? { namespace: route.namespace, environment: route.environment, has_definition: false } : null);
+    const environment =
+      listed.length === 1
+        ? listed[0]
+        : (listed.find((row) => row.namespace === route.namespace && row.environment === route.environment) ??
+          (route.namespace
+            ? { namespace: route.namespace, environment: route.environment, has_definition: false }
+            : null));
     const key = environment ? connection.environmentPath(environment) : "";
     store.session.environment = environment;
     if (store.session.exported || (stream && key === streamKey)) return;
@@ -97,7 +112,10 @@ const app = (() => {
     if (isNew) dom.update(main);
     main.className = `view-${route.name || "overview"}`;
     dom.update(main, view.render(route));
-    document.title = [view.title(route), environment?.environment, "platform"].filter(Boolean).map(text.visible).join(" - ");
+    document.title = [view.title(route), environment?.environment, "platform"]
+      .filter(Boolean)
+      .map(text.visible)
+      .join(" - ");
     afterDrawing(view, route, isNew);
     return undefined;
   }
@@ -127,5 +145,5 @@ const app = (() => {
   addEventListener("hashchange", () => routeChanged());
   store.onChange(draw);
   start();
-  return { start, routeChanged, draw };
+  return { start, routeChanged };
 })();

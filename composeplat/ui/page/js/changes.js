@@ -22,15 +22,22 @@ const changes = (() => {
   function render() {
     const { preview, previewId, isRunning } = latest();
     return [
-      element("div", { class: "page-head" }, element("h1", { tabindex: -1 }, "Changes"), buttons(preview, previewId, isRunning)),
+      element(
+        "div",
+        { class: "page-head" },
+        element("h1", { tabindex: -1 }, "Changes"),
+        buttons(preview, previewId, isRunning),
+      ),
       element("p", { class: "muted" }, "What a deploy of the files would change in the cluster, object by object."),
-      actions.outcome(), operation.view(),
+      actions.outcome(),
+      operation.view(),
       preview ? content(preview) : nothing(isRunning),
     ];
   }
 
   function nothing(isRunning) {
-    if (isRunning) return element("p", { class: "empty panel" }, states.badge("running", ": comparing the files with the cluster"));
+    if (isRunning)
+      return element("p", { class: "empty panel" }, states.badge("running", ": comparing the files with the cluster"));
     const { exported, environment } = store.session;
     if (exported || !environment.has_definition) return parts.empty(store.missing("preview", "preview"));
     if (store.isReadOnly()) return parts.empty("This page is read-only.", "platform preview shows the changes");
@@ -40,20 +47,31 @@ const changes = (() => {
   function buttons(preview, previewId, isRunning) {
     if (store.isReadOnly() || !store.session.environment?.has_definition) return null;
     const disabled = isRunning || actions.isRunning();
-    const deploy = () => actions.ask("deploy", { previewId, details: [element("p", {}, element("b", {}, summary(preview)))] });
+    const deploy = () =>
+      actions.ask("deploy", { previewId, details: [element("p", {}, element("b", {}, summary(preview)))] });
     return element(
-      "div", { class: "buttons" },
-      parts.button(preview ? "Compare again" : "Compare with the cluster", () => actions.start("preview", { services: [] }), {
-        disabled, kind: preview ? "" : "primary", key: "compare",
-      }),
-      preview && previewId && parts.button("Deploy these changes…", deploy, { disabled, kind: "primary", key: "deploy" }),
+      "div",
+      { class: "buttons" },
+      parts.button(
+        preview ? "Compare again" : "Compare with the cluster",
+        () => actions.start("preview", { services: [] }),
+        {
+          disabled,
+          kind: preview ? "" : "primary",
+          key: "compare",
+        },
+      ),
+      preview &&
+        previewId &&
+        parts.button("Deploy these changes…", deploy, { disabled, kind: "primary", key: "deploy" }),
     );
   }
 
   function summary(preview) {
-    const counted = OPERATIONS
-      .map((name) => [name, preview.changes.filter((change) => change.operation === name && !change.kept).length])
-      .filter(([, number]) => number);
+    const counted = OPERATIONS.map((name) => [
+      name,
+      preview.changes.filter((change) => change.operation === name && !change.kept).length,
+    ]).filter(([, number]) => number);
     const changed = counted.map(([name, number]) => `${number} to ${name}`).join(", ") || "no changes";
     return `${changed}; ${preview.unchanged} unchanged`;
   }
@@ -61,10 +79,20 @@ const changes = (() => {
   function content(preview) {
     return [
       element("p", { class: "summary" }, element("b", {}, summary(preview))),
-      preview.kept_volumes.length > 0 && element("ul", { class: "notes panel" }, preview.kept_volumes.map((name) => element(
-        "li", {}, `Volume ${name} is removed from the file; it and its data stay in the cluster.`,
-      ))),
-      preview.notes.length > 0 && element("ul", { class: "notes panel" }, preview.notes.map((note) => element("li", {}, note))),
+      preview.kept_volumes.length > 0 &&
+        element(
+          "ul",
+          { class: "notes panel" },
+          preview.kept_volumes.map((name) =>
+            element("li", {}, `Volume ${name} is removed from the file; it and its data stay in the cluster.`),
+          ),
+        ),
+      preview.notes.length > 0 &&
+        element(
+          "ul",
+          { class: "notes panel" },
+          preview.notes.map((note) => element("li", {}, note)),
+        ),
       parts.diagnostics(preview.policy_violations.map(violation)),
       grouped(preview.changes).map(group),
     ];
@@ -93,29 +121,53 @@ const changes = (() => {
     const differences = row.differences ?? [];
     const head = [
       tables.sign(row.kept ? "kept" : row.operation),
-      element("span", { class: "change-name" }, element("b", {}, verb), ` ${row.kind} `, element("code", {}, row.name), row.reasons.length > 0 && ":"),
+      element(
+        "span",
+        { class: "change-name" },
+        element("b", {}, verb),
+        ` ${row.kind} `,
+        element("code", {}, row.name),
+        row.reasons.length > 0 && ":",
+      ),
       row.reasons.length > 0 && element("span", { class: "muted reasons" }, row.reasons.join("; ")),
     ];
     const key = `${row.kind} ${row.name} ${row.operation}`;
-    if (!differences.length) return element("li", { "data-key": key, class: "change" }, element("div", { class: "change-head" }, head));
+    if (!differences.length)
+      return element("li", { "data-key": key, class: "change" }, element("div", { class: "change-head" }, head));
     return element(
-      "li", { "data-key": key, class: "change" },
-      element("details", { open: true }, element("summary", { class: "change-head" }, head), element("div", { class: "differences" }, differences.map(difference))),
+      "li",
+      { "data-key": key, class: "change" },
+      element(
+        "details",
+        { open: true },
+        element("summary", { class: "change-head" }, head),
+        element("div", { class: "differences" }, differences.map(difference)),
+      ),
     );
   }
 
   function difference(row) {
     return element(
-      "div", { class: "difference" },
-      element("div", { class: "path" }, element("code", {}, row.path), row.replaces && element("span", { class: "warn-text" }, " can't be changed in place")),
-      row.old !== null && value("−", "before", "old", row.old), row.new !== null && value("+", "after", "new", row.new),
+      "div",
+      { class: "difference" },
+      element(
+        "div",
+        { class: "path" },
+        element("code", {}, row.path),
+        row.replaces && element("span", { class: "warn-text" }, " can't be changed in place"),
+      ),
+      row.old !== null && value("−", "before", "old", row.old),
+      row.new !== null && value("+", "after", "new", row.new),
     );
   }
 
   function value(sign, label, kind, content) {
     return element(
-      "pre", { class: `value ${kind}` }, element("span", { "aria-hidden": "true" }, `${sign} `),
-      element("span", { class: "hidden-text" }, `${label}: `), element("span", {}, text.shorten(written(content), MAX_VALUE_CHARS)),
+      "pre",
+      { class: `value ${kind}` },
+      element("span", { "aria-hidden": "true" }, `${sign} `),
+      element("span", { class: "hidden-text" }, `${label}: `),
+      element("span", {}, text.shorten(written(content), MAX_VALUE_CHARS)),
     );
   }
 

@@ -26,7 +26,9 @@ const connection = (() => {
     const answer = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
     if (answer.ok) return answer;
     if (answer.status === 401) store.setSession({ needsCode: true, wrongCode: Boolean(sessionStorage.getItem(TOKEN)) });
-    const { message = `the server answers with status ${answer.status}`, hint = "" } = await answer.json().catch(() => ({}));
+    const { message = `the server answers with status ${answer.status}`, hint = "" } = await answer
+      .json()
+      .catch(() => ({}));
     throw new Refused(answer.status, message, hint);
   }
 
@@ -36,12 +38,15 @@ const connection = (() => {
 
   async function send(path, body) {
     await request(path, {
-      method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { "Content-Type": "application/json" },
     });
   }
 
   function environmentPath(environment) {
-    return `/api/environments/${encodeURIComponent(environment.namespace)}/${encodeURIComponent(environment.environment)}`;
+    const { namespace, environment: name } = environment;
+    return `/api/environments/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   }
 
   // Read a stream until it is closed, again after each end, and not while the page is hidden.

@@ -30,7 +30,8 @@ const dom = (() => {
     // Elements are matched by their keys; a property is read faster than an attribute.
     if (name === "data-key") node.key = `${value}`;
     if (HANDLERS.includes(name)) node[name] = value;
-    else if (name !== "href" || LINK.test(value)) node.setAttribute(name, value === true ? "" : text.visible(`${value}`));
+    else if (name !== "href" || LINK.test(value))
+      node.setAttribute(name, value === true ? "" : text.visible(`${value}`));
   }
 
   // An element that is built only if the fingerprint differs from that of the element with this key on the page.
@@ -50,13 +51,15 @@ const dom = (() => {
   // Build what is left to build in an element that is new on the page.
   function buildAll(node) {
     if (node.lazy) return buildAll(buildNow(node));
-    for (const child of node.children ?? []) if (child.lazy || child.firstElementChild) child.replaceWith(buildAll(child));
+    for (const child of node.children ?? [])
+      if (child.lazy || child.firstElementChild) child.replaceWith(buildAll(child));
     return node;
   }
 
   // Lists are spread; nothing, false and empty texts are left out; all else is text.
   function flat(children) {
-    return children.flat(Infinity)
+    return children
+      .flat(Infinity)
       .filter((child) => child !== null && child !== undefined && child !== false && child !== "")
       .map((child) => (child instanceof Node ? child : document.createTextNode(text.visible(`${child}`))));
   }

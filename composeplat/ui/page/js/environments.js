@@ -20,10 +20,20 @@ const environments = (() => {
     return {
       key: `${namespace}/${environment}`,
       cells: [
-        element("a", { href: routes.toEnvironment(namespace, environment) }, environment), namespace,
-        element("ul", { class: "counts" }, counted.map((state) => element(
-          "li", { class: `state ${states.look(state).tone}` }, states.icon(state), element("span", {}, `${services[state]} ${states.look(state).label}`),
-        ))),
+        element("a", { href: routes.toEnvironment(namespace, environment) }, environment),
+        namespace,
+        element(
+          "ul",
+          { class: "counts" },
+          counted.map((state) =>
+            element(
+              "li",
+              { class: `state ${states.look(state).tone}` },
+              states.icon(state),
+              element("span", {}, `${services[state]} ${states.look(state).label}`),
+            ),
+          ),
+        ),
       ],
     };
   }

@@ -28,9 +28,25 @@ const files = (() => {
 
   function others(path) {
     if (all().length < 2) return null;
-    return element("nav", { "aria-label": "Files" }, element("ul", { class: "file-links" }, all().map((row) => element(
-      "li", {}, element("a", { href: routes.to("file", row.path), "aria-current": row.path === path ? "page" : null }, row.path),
-    ))));
+    return element(
+      "nav",
+      { "aria-label": "Files" },
+      element(
+        "ul",
+        { class: "file-links" },
+        all().map((row) =>
+          element(
+            "li",
+            {},
+            element(
+              "a",
+              { href: routes.to("file", row.path), "aria-current": row.path === path ? "page" : null },
+              row.path,
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   function content(file, marked) {
@@ -40,9 +56,14 @@ const files = (() => {
     }
     for (const row of store.services()) if (row.place?.file === file.path && row.problem) addProblem(found, row);
     const lines = file.text.split(/\r\n|[\n\r\u0085\u2028\u2029]/);
-    const rows = lines.slice(0, MAX_LINES).map((line, index) => numbered(line, index + 1, marked, found.get(index + 1)));
+    const rows = lines
+      .slice(0, MAX_LINES)
+      .map((line, index) => numbered(line, index + 1, marked, found.get(index + 1)));
     const rest = lines.length - MAX_LINES;
-    return parts.scrolled(`Text of ${file.path}, scrolls`, element("div", { class: "file", "data-key": file.path }, rows, rest > 0 && `${text.count(rest, "more line")}`));
+    return parts.scrolled(
+      `Text of ${file.path}, scrolls`,
+      element("div", { class: "file", "data-key": file.path }, rows, rest > 0 && `${text.count(rest, "more line")}`),
+    );
   }
 
   function addProblem(found, row) {
@@ -55,8 +76,14 @@ const files = (() => {
     const isMarked = number === marked;
     return [
       element(
-        "div", { class: `line ${isMarked ? "is-marked" : ""}`, id: `L${number}`, "aria-current": isMarked ? "true" : null },
-        element("span", { class: "line-number", "data-line": number, "aria-hidden": "true" }), element("code", {}, colored(line)),
+        "div",
+        {
+          class: `line ${isMarked ? "is-marked" : ""}`,
+          id: `L${number}`,
+          "aria-current": isMarked ? "true" : null,
+        },
+        element("span", { class: "line-number", "data-line": number, "aria-hidden": "true" }),
+        element("code", {}, colored(line)),
       ),
       messages.length > 0 && element("ul", { class: "line-messages" }, messages.map(message)),
     ];
@@ -64,9 +91,17 @@ const files = (() => {
 
   function message(row) {
     return element(
-      "li", { class: `message ${states.look(row.severity).tone}` }, states.icon(row.severity),
-      element("div", {}, element("b", {}, `${row.severity}: `), row.message, row.code && element("span", { class: "muted" }, ` [${row.code}]`),
-        row.hint && element("div", { class: "hint" }, row.hint)),
+      "li",
+      { class: `message ${states.look(row.severity).tone}` },
+      states.icon(row.severity),
+      element(
+        "div",
+        {},
+        element("b", {}, `${row.severity}: `),
+        row.message,
+        row.code && element("span", { class: "muted" }, ` [${row.code}]`),
+        row.hint && element("div", { class: "hint" }, row.hint),
+      ),
     );
   }
 
@@ -88,5 +123,12 @@ const files = (() => {
     line.scrollIntoView({ block: "center" });
   }
 
-  return { title: (route) => route.argument || "Files", render, drawn: shownAt, leave: () => { shown = ""; } };
+  return {
+    title: (route) => route.argument || "Files",
+    render,
+    drawn: shownAt,
+    leave: () => {
+      shown = "";
+    },
+  };
 })();

@@ -7,7 +7,13 @@ const frame = (() => {
   const ANNOUNCE_INTERVAL_MS = 10000;
   const OF_DEFINITION = new Set(["changes", "file", "variables"]);
   const PLACES = [
-    ["", "Overview"], ["logs", "Logs"], ["changes", "Changes"], ["history", "History"], ["events", "Events"], ["file", "Files"], ["variables", "Variables"],
+    ["", "Overview"],
+    ["logs", "Logs"],
+    ["changes", "Changes"],
+    ["history", "History"],
+    ["events", "Events"],
+    ["file", "Files"],
+    ["variables", "Variables"],
   ];
   const CONNECTIONS = {
     connecting: ["busy", "Connecting …"],
@@ -24,8 +30,15 @@ const frame = (() => {
     const isCluster = page && page.environments.length !== 1;
     return [
       element(
-        "div", { class: "bar" },
-        element("div", { class: "identity" }, logo(), isCluster && element("a", { href: "#/", class: "crumb" }, "Environments"), environment && title(environment)),
+        "div",
+        { class: "bar" },
+        element(
+          "div",
+          { class: "identity" },
+          logo(),
+          isCluster && element("a", { href: "#/", class: "crumb" }, "Environments"),
+          environment && title(environment),
+        ),
         environment && element("div", { class: "buttons" }, actions.buttons(store.services())),
         connectionState(page),
       ),
@@ -36,7 +49,8 @@ const frame = (() => {
 
   function logo() {
     return dom.svg(
-      "svg", { viewBox: "0 0 32 32", width: 28, height: 28, class: "logo", "aria-hidden": "true" },
+      "svg",
+      { viewBox: "0 0 32 32", width: 28, height: 28, class: "logo", "aria-hidden": "true" },
       dom.svg("rect", { width: 32, height: 32, rx: 8 }),
       dom.svg("path", { d: "M8 11.500 16 7l8 4.500-8 4.500z", class: "logo-top" }),
       dom.svg("path", { d: "m8 16 8 4.500L24 16M8 20.500 16 25l8-4.500", class: "logo-layers" }),
@@ -46,7 +60,9 @@ const frame = (() => {
   function title({ namespace, environment }) {
     const cluster = store.documents.definition?.cluster;
     return element(
-      "p", { class: "environment" }, element("b", {}, environment),
+      "p",
+      { class: "environment" },
+      element("b", {}, environment),
       element("span", { class: "muted" }, `namespace ${namespace}`, cluster && ` · cluster ${cluster}`),
     );
   }
@@ -55,7 +71,9 @@ const frame = (() => {
     const [tone, label] = CONNECTIONS[store.session.connection];
     const written = page?.exported ? element("span", {}, label, " ", parts.moment(page.written)) : label;
     return element(
-      "p", { class: `connection state ${tone}` }, states.icon({ good: "ready", warn: "warning", busy: "running", idle: "absent" }[tone]),
+      "p",
+      { class: `connection state ${tone}` },
+      states.icon({ good: "ready", warn: "warning", busy: "running", idle: "absent" }[tone]),
       element("span", {}, written, page?.read_only && !page.exported && ", read-only"),
     );
   }
@@ -65,33 +83,81 @@ const frame = (() => {
     const active = route.name === "service" ? "" : route.name;
     const { exported, environment } = store.session;
     const places = PLACES.filter(([name]) => exported || environment.has_definition || !OF_DEFINITION.has(name));
-    return element("nav", { "aria-label": "Views", class: "views" }, element("ul", {}, places.map(([name, label]) => element(
-      "li", {}, element(
-        "a", { href: routes.to(name), "aria-current": name === active ? (route.name === name ? "page" : "true") : null },
-        label, name === "" && problems > 0 && element("span", { class: "badge" }, problems, element("span", { class: "hidden-text" }, " failing")),
+    return element(
+      "nav",
+      { "aria-label": "Views", class: "views" },
+      element(
+        "ul",
+        {},
+        places.map(([name, label]) =>
+          element(
+            "li",
+            {},
+            element(
+              "a",
+              {
+                href: routes.to(name),
+                "aria-current": name === active ? (route.name === name ? "page" : "true") : null,
+              },
+              label,
+              name === "" &&
+                problems > 0 &&
+                element("span", { class: "badge" }, problems, element("span", { class: "hidden-text" }, " failing")),
+            ),
+          ),
+        ),
       ),
-    ))));
+    );
   }
 
   function notes(page) {
     const { problem } = store.documents;
     const messages = [...(page?.notes ?? []), problem?.message, store.session.failure].filter(Boolean);
-    return messages.length > 0 && element("ul", { class: "messages frame-notes" }, messages.map((message) => element(
-      "li", { class: "message warn" }, states.icon("warning"),
-      element("div", {}, message, message === problem?.message && problem.hint && element("span", { class: "hint" }, ` ${problem.hint}`)),
-    )));
+    return (
+      messages.length > 0 &&
+      element(
+        "ul",
+        { class: "messages frame-notes" },
+        messages.map((message) =>
+          element(
+            "li",
+            { class: "message warn" },
+            states.icon("warning"),
+            element(
+              "div",
+              {},
+              message,
+              message === problem?.message && problem.hint && element("span", { class: "hint" }, ` ${problem.hint}`),
+            ),
+          ),
+        ),
+      )
+    );
   }
 
   function signIn() {
     return element(
-      "form", { class: "sign-in panel", onsubmit: submitCode },
-      logo(), element("h1", { tabindex: -1 }, "Sign in"),
+      "form",
+      { class: "sign-in panel", onsubmit: submitCode },
+      logo(),
+      element("h1", { tabindex: -1 }, "Sign in"),
       element("p", {}, "The terminal where ", element("code", {}, "platform ui"), " runs shows a code."),
-      store.session.wrongCode && element("p", { class: "message bad", id: "wrong-code" }, states.icon("error"), "This code is not right, or of an earlier run: copy that of the terminal."),
+      store.session.wrongCode &&
+        element(
+          "p",
+          { class: "message bad", id: "wrong-code" },
+          states.icon("error"),
+          "This code is not right, or of an earlier run: copy that of the terminal.",
+        ),
       element("label", { for: "code" }, "Code"),
       element("input", {
-        id: "code", type: "password", autocomplete: "off", required: true, spellcheck: "false",
-        "aria-describedby": store.session.wrongCode ? "wrong-code" : null, "aria-invalid": store.session.wrongCode ? "true" : null,
+        id: "code",
+        type: "password",
+        autocomplete: "off",
+        required: true,
+        spellcheck: "false",
+        "aria-describedby": store.session.wrongCode ? "wrong-code" : null,
+        "aria-invalid": store.session.wrongCode ? "true" : null,
       }),
       element("button", { class: "primary" }, "Sign in"),
     );
@@ -110,10 +176,14 @@ const frame = (() => {
   // Read out when problems come or go, and not more often than each 10 s.
   function announceProblems() {
     if (!store.documents.status) return;
-    const problems = store.services().filter((row) => row.state === "failing").map((row) => row.service);
+    const problems = store
+      .services()
+      .filter((row) => row.state === "failing")
+      .map((row) => row.service);
     const names = problems.join(", ");
     if (names === announcedProblems || Date.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
-    if (announcedProblems !== null || names) announce(names ? `Failing: ${text.shorten(names, 200)}` : "No service is failing any more.");
+    if (announcedProblems !== null || names)
+      announce(names ? `Failing: ${text.shorten(names, 200)}` : "No service is failing any more.");
     announcedProblems = names;
     announcedAt = Date.now();
   }

@@ -19,20 +19,41 @@ const graph = (() => {
     const width = data.width + 2 * MARGIN;
     const height = data.height + 2 * MARGIN;
     const picture = svg(
-      "svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "graph", role: "group", "aria-label": "Graph of the services" },
-      svg("g", { transform: `translate(${MARGIN} ${MARGIN})` },
-        data.edges.map((edge) => line(edge, rows)), svg("g", {}, data.edges.map(label)), data.nodes.map((node) => box(node, rows))),
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        width,
+        height,
+        class: "graph",
+        role: "group",
+        "aria-label": "Graph of the services",
+      },
+      svg(
+        "g",
+        { transform: `translate(${MARGIN} ${MARGIN})` },
+        data.edges.map((edge) => line(edge, rows)),
+        svg("g", {}, data.edges.map(label)),
+        data.nodes.map((node) => box(node, rows)),
+      ),
     );
     // It shrinks to the width of the page as long as its texts can be read.
     picture.style.minWidth = `${Math.round(width * MIN_SCALE)}px`;
-    return parts.section("Graph", { id: "graph", aside: legend(data.nodes) }, parts.scrolled("Graph, scrolls", picture));
+    return parts.section(
+      "Graph",
+      { id: "graph", aside: legend(data.nodes) },
+      parts.scrolled("Graph, scrolls", picture),
+    );
   }
 
   function legend(nodes) {
     const kinds = LEGEND.filter((kind) => nodes.some((node) => node.kind === kind));
-    return element("ul", { class: "legend" }, kinds.map((kind) => element(
-      "li", {}, element("span", { class: `swatch kind-${kind}`, "aria-hidden": "true" }), kind,
-    )));
+    return element(
+      "ul",
+      { class: "legend" },
+      kinds.map((kind) =>
+        element("li", {}, element("span", { class: `swatch kind-${kind}`, "aria-hidden": "true" }), kind),
+      ),
+    );
   }
 
   function box(node, rows) {
@@ -43,7 +64,11 @@ const graph = (() => {
 
   function drawnBox(node, row) {
     const tone = row ? states.look(row.state).tone : "";
-    const attributes = { class: `node kind-${node.kind} ${tone}`, transform: `translate(${node.x} ${node.y})`, "data-key": node.key };
+    const attributes = {
+      class: `node kind-${node.kind} ${tone}`,
+      transform: `translate(${node.x} ${node.y})`,
+      "data-key": node.key,
+    };
     const content = [
       // The name of the link, and its tooltip.
       svg("title", {}, accessibleName(node, row)),
@@ -64,15 +89,20 @@ const graph = (() => {
 
   function accessibleName(node, row) {
     if (!row) return [node.name, node.kind, ...node.details].join(", ");
-    return [node.name, "service", states.look(row.state).label, `${row.ready} of ${row.desired}`, ...node.details].join(", ");
+    return [node.name, "service", states.look(row.state).label, `${row.ready} of ${row.desired}`, ...node.details].join(
+      ", ",
+    );
   }
 
   function lines(node) {
     const most = Math.max(6, Math.floor((node.width - 20) / CHAR_WIDTH));
-    return [node.name, ...node.details].map((content, index) => svg(
-      "text", { x: node.width / 2, y: 23 + index * LINE_HEIGHT, class: index ? "detail" : "name" },
-      text.shorten(content, index ? most : most - 2),
-    ));
+    return [node.name, ...node.details].map((content, index) =>
+      svg(
+        "text",
+        { x: node.width / 2, y: 23 + index * LINE_HEIGHT, class: index ? "detail" : "name" },
+        text.shorten(content, index ? most : most - 2),
+      ),
+    );
   }
 
   function line(edge, rows) {
@@ -93,8 +123,14 @@ const graph = (() => {
     }
     // A marker would need an address, which a base element could change: the tip is a path of its own.
     return svg(
-      "g", { class: `edge ${isWaiting ? "bad" : ""}`, "aria-hidden": "true", "data-key": `${edge.source} ${edge.target}` },
-      svg("path", { d: path, class: "line" }), svg("path", { d: `M${x - 7} ${y - 4} ${x} ${y} ${x - 7} ${y + 4}`, class: "line" }),
+      "g",
+      {
+        class: `edge ${isWaiting ? "bad" : ""}`,
+        "aria-hidden": "true",
+        "data-key": `${edge.source} ${edge.target}`,
+      },
+      svg("path", { d: path, class: "line" }),
+      svg("path", { d: `M${x - 7} ${y - 4} ${x} ${y} ${x - 7} ${y + 4}`, class: "line" }),
     );
   }
 
@@ -102,8 +138,10 @@ const graph = (() => {
     if (!edge.label) return null;
     const [[x, y], [toX, toY]] = edge.points;
     return svg(
-      "text", { x: (x + toX) / 2, y: (y + toY) / 2 - 5, class: "edge-label", "aria-hidden": "true" },
-      svg("title", {}, edge.label), text.shorten(edge.label, MAX_LABEL_CHARS),
+      "text",
+      { x: (x + toX) / 2, y: (y + toY) / 2 - 5, class: "edge-label", "aria-hidden": "true" },
+      svg("title", {}, edge.label),
+      text.shorten(edge.label, MAX_LABEL_CHARS),
     );
   }
 

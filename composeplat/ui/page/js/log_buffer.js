@@ -26,7 +26,14 @@ class LogBuffer {
       const source = `${pod} ${service}`;
       if (this.isKnown(source, time)) continue;
       this.latest.set(source, comparable(time));
-      this.push({ time, service, pod, text: text.cleanLine(content), isOneOff: Boolean(isOneOff), isNote: false });
+      this.push({
+        time,
+        service,
+        pod,
+        text: text.cleanLine(content),
+        isOneOff: Boolean(isOneOff),
+        isNote: false,
+      });
     }
     return this.drop();
   }

@@ -1,4 +1,4 @@
-// Owns the list of log lines on the screen: of 100,000 lines, only those in sight are elements, each of the same height.
+// Owns the list of log lines on the screen: of 100,000 lines, only those in sight are elements, all of one height.
 // The keyboard moves through it as through a list box; the selected line is shown whole below it.
 "use strict";
 
@@ -23,10 +23,19 @@ class LogList {
     const { element } = dom;
     this.rows = element("div", { class: "log-rows", role: "presentation" });
     this.spacer = element("div", { class: "log-spacer", role: "presentation" }, this.rows);
-    this.box = element("div", {
-      class: "log-list", role: "listbox", tabindex: 0, "aria-label": "Log lines",
-      onscroll: () => this.scrolled(), onkeydown: (event) => this.pressed(event), onclick: (event) => this.clicked(event),
-    }, this.spacer);
+    this.box = element(
+      "div",
+      {
+        class: "log-list",
+        role: "listbox",
+        tabindex: 0,
+        "aria-label": "Log lines",
+        onscroll: () => this.scrolled(),
+        onkeydown: (event) => this.pressed(event),
+        onclick: (event) => this.clicked(event),
+      },
+      this.spacer,
+    );
     this.whole = element("div", { class: "log-whole", hidden: true });
     this.root = element("div", { class: "log-view panel" }, this.box, this.whole);
     new ResizeObserver(() => this.draw()).observe(this.box);
@@ -60,9 +69,15 @@ class LogList {
     const isSelected = number === this.selected;
     const { element } = dom;
     return element(
-      "div", {
-        id: `line-${number}`, "data-key": number, role: "option", "aria-selected": isSelected ? "true" : "false",
-        "aria-posinset": index + 1, "aria-setsize": count, class: `log-row ${isSelected ? "is-selected" : ""} ${line.isNote ? "is-note" : ""}`,
+      "div",
+      {
+        id: `line-${number}`,
+        "data-key": number,
+        role: "option",
+        "aria-selected": isSelected ? "true" : "false",
+        "aria-posinset": index + 1,
+        "aria-setsize": count,
+        class: `log-row ${isSelected ? "is-selected" : ""} ${line.isNote ? "is-note" : ""}`,
       },
       this.hasTimes && line.time && element("span", { class: "log-time" }, clock(line.time)),
       !line.isNote && element("span", { class: `log-source tint-${this.tint(line.service)}` }, sourceOf(line)),
@@ -71,8 +86,9 @@ class LogList {
   }
 
   marked(content) {
-    const shown = content.length > LogList.MAX_SHOWN_CHARS
-      ? `${content.slice(0, LogList.MAX_SHOWN_CHARS)} … (${text.count(content.length, "character")}: select the line to see them)` : content;
+    const rest = `… (${text.count(content.length, "character")}: select the line to see them)`;
+    const shown =
+      content.length > LogList.MAX_SHOWN_CHARS ? `${content.slice(0, LogList.MAX_SHOWN_CHARS)} ${rest}` : content;
     if (!this.query) return shown;
     const lower = shown.toLowerCase();
     // A letter whose lower case is longer would move the marks.
@@ -132,7 +148,14 @@ class LogList {
     const page = Math.max(1, Math.floor(this.box.clientHeight / LogList.ROW_HEIGHT) - 1);
     const last = this.buffer.shownCount - 1;
     const current = this.selected === null ? last + 1 : this.buffer.indexOf(this.selected);
-    const targets = { ArrowUp: current - 1, ArrowDown: current + 1, PageUp: current - page, PageDown: current + page, Home: 0, End: last };
+    const targets = {
+      ArrowUp: current - 1,
+      ArrowDown: current + 1,
+      PageUp: current - page,
+      PageDown: current + page,
+      Home: 0,
+      End: last,
+    };
     if (event.key === "Escape") this.select(null);
     else if (!Object.hasOwn(targets, event.key) || last < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     else this.selectIndex(Math.min(Math.max(targets[event.key], 0), last));
@@ -153,7 +176,8 @@ class LogList {
     const top = index * LogList.ROW_HEIGHT;
     const { scrollTop, clientHeight } = this.box;
     if (top < scrollTop) this.scrollTo(top);
-    else if (top + LogList.ROW_HEIGHT > scrollTop + clientHeight) this.scrollTo(top + LogList.ROW_HEIGHT - clientHeight);
+    else if (top + LogList.ROW_HEIGHT > scrollTop + clientHeight)
+      this.scrollTo(top + LogList.ROW_HEIGHT - clientHeight);
   }
 
   select(number) {
@@ -176,15 +200,28 @@ class LogList {
     const rest = line.text.length - LogList.MAX_WHOLE_CHARS;
     return [
       element(
-        "div", { class: "log-whole-head" },
-        element("span", { class: "muted" }, line.isNote ? "Note" : `${line.service}, pod ${line.pod}, ${text.localTime(line.time)}`),
-        parts.button("Close", () => {
-          this.select(null);
-          this.box.focus();
-        }, { kind: "quiet" }),
+        "div",
+        { class: "log-whole-head" },
+        element(
+          "span",
+          { class: "muted" },
+          line.isNote ? "Note" : `${line.service}, pod ${line.pod}, ${text.localTime(line.time)}`,
+        ),
+        parts.button(
+          "Close",
+          () => {
+            this.select(null);
+            this.box.focus();
+          },
+          { kind: "quiet" },
+        ),
       ),
-      element("pre", { tabindex: 0, role: "region", "aria-label": "The whole line" }, line.text.slice(0, LogList.MAX_WHOLE_CHARS),
-        rest > 0 && ` … ${text.count(rest, "more character")}`),
+      element(
+        "pre",
+        { tabindex: 0, role: "region", "aria-label": "The whole line" },
+        line.text.slice(0, LogList.MAX_WHOLE_CHARS),
+        rest > 0 && ` … ${text.count(rest, "more character")}`,
+      ),
     ];
   }
 }
@@ -193,8 +230,9 @@ class LogList {
 function clock(time) {
   const date = new Date(Date.parse(time));
   if (Number.isNaN(date.getTime())) return time;
-  const two = (value) => String(value).padStart(2, "0");
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+  const padded = (value, length = 2) => String(value).padStart(length, "0");
+  const [hours, minutes, seconds] = [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => padded(part));
+  return `${hours}:${minutes}:${seconds}.${padded(date.getMilliseconds(), 3)}`;
 }
 
 // As `platform logs` writes it: the service, "-run" for a pod of `platform run`, and the end of the pod's name.

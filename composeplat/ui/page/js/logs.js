@@ -56,11 +56,15 @@ const logs = (() => {
       if (!isFromStart || isAgain) search.set("tail", isAgain ? REPEATED_TAIL : TAIL);
       return `${connection.environmentPath(environment)}/logs?${search}`;
     };
-    stream = new connection.Stream(path(false), {
-      document: receive,
-      state: showState,
-      opened: (isAgain) => isAgain && buffer.expectRepetition(),
-    }, { isSteady: false });
+    stream = new connection.Stream(
+      path(false),
+      {
+        document: receive,
+        state: showState,
+        opened: (isAgain) => isAgain && buffer.expectRepetition(),
+      },
+      { isSteady: false },
+    );
     // Only the first reading is from the start.
     stream.path = path(true);
   }
@@ -103,35 +107,63 @@ const logs = (() => {
     enter(route);
     const services = chosen(route);
     return [
-      element("div", { class: "page-head" }, element("h1", { tabindex: -1 }, services.length ? `Logs of ${services.join(", ")}` : "Logs")),
-      element("div", { class: "log-tools" }, searchField(), picker(services), checkbox("Follow", list.isFollowing, (isOn) => {
-        list.select(null);
-        list.follow(isOn);
-      }), checkbox("Times", list.hasTimes, (isOn) => {
-        list.hasTimes = isOn;
-        list.draw();
-      }), fromStart(), count),
+      element(
+        "div",
+        { class: "page-head" },
+        element("h1", { tabindex: -1 }, services.length ? `Logs of ${services.join(", ")}` : "Logs"),
+      ),
+      element(
+        "div",
+        { class: "log-tools" },
+        searchField(),
+        picker(services),
+        checkbox("Follow", list.isFollowing, (isOn) => {
+          list.select(null);
+          list.follow(isOn);
+        }),
+        checkbox("Times", list.hasTimes, (isOn) => {
+          list.hasTimes = isOn;
+          list.draw();
+        }),
+        fromStart(),
+        count,
+      ),
       store.session.exported && !store.session.exported.logs ? parts.empty("The logs were not read.") : list.root,
     ];
   }
 
   function searchField() {
     return element("input", {
-      type: "search", placeholder: "Search the lines", "aria-label": "Search the lines", autocomplete: "off", spellcheck: "false", value: query, oninput: search,
+      type: "search",
+      placeholder: "Search the lines",
+      "aria-label": "Search the lines",
+      autocomplete: "off",
+      spellcheck: "false",
+      value: query,
+      oninput: search,
     });
   }
 
   function checkbox(label, isOn, onChange) {
     const onchange = (event) => onChange(event.target.checked);
-    return element("label", { class: "check", "data-key": label }, element("input", { type: "checkbox", checked: isOn, onchange }), label);
+    return element(
+      "label",
+      { class: "check", "data-key": label },
+      element("input", { type: "checkbox", checked: isOn, onchange }),
+      label,
+    );
   }
 
   function fromStart() {
     if (store.session.exported) return null;
-    return parts.button(isFromStart ? "Last lines only" : "From the start", () => {
-      isFromStart = !isFromStart;
-      store.changed();
-    }, { key: "from-start" });
+    return parts.button(
+      isFromStart ? "Last lines only" : "From the start",
+      () => {
+        isFromStart = !isFromStart;
+        store.changed();
+      },
+      { key: "from-start" },
+    );
   }
 
   function picker(services) {
@@ -139,10 +171,13 @@ const logs = (() => {
     if (names.length < 2) return null;
     const summary = services.length ? `${services.length} of ${text.count(names.length, "service")}` : "All services";
     return element(
-      "details", { class: "picker", "data-key": "picker", onkeydown: closeOnEscape },
+      "details",
+      { class: "picker", "data-key": "picker", onkeydown: closeOnEscape },
       element("summary", { class: "button" }, summary),
       element(
-        "fieldset", { class: "picker-list" }, element("legend", { class: "hidden-text" }, "Services"),
+        "fieldset",
+        { class: "picker-list" },
+        element("legend", { class: "hidden-text" }, "Services"),
         services.length > 0 && parts.button("All services", () => choose([]), { kind: "quiet" }),
         names.map((name) => choice(name, services)),
       ),
@@ -150,7 +185,8 @@ const logs = (() => {
   }
 
   function choice(name, services) {
-    const onchange = (event) => choose(event.target.checked ? [...services, name] : services.filter((other) => other !== name));
+    const onchange = (event) =>
+      choose(event.target.checked ? [...services, name] : services.filter((other) => other !== name));
     const box = element("input", { type: "checkbox", checked: services.includes(name), onchange });
     return element("label", { class: "check", "data-key": name }, box, name);
   }
@@ -166,5 +202,13 @@ const logs = (() => {
     event.currentTarget.querySelector("summary").focus();
   }
 
-  return { title: () => "Logs", render, leave, buffer, get list() { return list; } };
+  return {
+    title: () => "Logs",
+    render,
+    leave,
+    buffer,
+    get list() {
+      return list;
+    },
+  };
 })();

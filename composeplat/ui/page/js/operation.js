@@ -11,13 +11,21 @@ const operation = (() => {
     const services = Object.entries(running.services ?? {});
     const finished = services.filter(([, row]) => FINAL.has(row.phase)).length;
     return parts.section(
-      title(running), { id: "operation", aside: states.badge(running.state) },
+      title(running),
+      { id: "operation", aside: states.badge(running.state) },
       element(
-        "div", { class: "panel operation" },
+        "div",
+        { class: "panel operation" },
         services.length > 0 && progress(finished, services.length),
         running.steps?.length ? element("ol", { class: "steps" }, running.steps.map(step)) : null,
         services.length > 0 && element("ul", { class: "phases" }, services.map(phase)),
-        running.notes?.length ? element("ul", { class: "notes" }, running.notes.map((note) => element("li", {}, note))) : null,
+        running.notes?.length
+          ? element(
+              "ul",
+              { class: "notes" },
+              running.notes.map((note) => element("li", {}, note)),
+            )
+          : null,
       ),
     );
   }
@@ -39,7 +47,8 @@ const operation = (() => {
 
   function progress(finished, all) {
     return element(
-      "div", { class: "progress" },
+      "div",
+      { class: "progress" },
       element("progress", { max: all, value: finished, "aria-label": "Services that are finished" }),
       element("span", { class: "muted" }, `${text.number(finished)} of ${text.count(all, "service")}`),
     );
@@ -51,8 +60,11 @@ const operation = (() => {
 
   function phase([name, row]) {
     return element(
-      "li", { "data-key": name, class: FINAL.has(row.phase) && row.phase !== "failed" ? "is-final" : "" },
-      parts.serviceLink(name), states.badge(row.phase), seconds(row),
+      "li",
+      { "data-key": name, class: FINAL.has(row.phase) && row.phase !== "failed" ? "is-final" : "" },
+      parts.serviceLink(name),
+      states.badge(row.phase),
+      seconds(row),
       row.message && element("span", { class: "phase-message" }, row.message),
     );
   }

@@ -4,7 +4,13 @@
 const overview = (() => {
   const { element } = dom;
   const COLUMNS = [
-    ["Service"], ["State"], ["Ready", "number"], ["Restarts", "number"], ["Age", "number"], ["Image"], ["Addresses"],
+    ["Service"],
+    ["State"],
+    ["Ready", "number"],
+    ["Restarts", "number"],
+    ["Age", "number"],
+    ["Image"],
+    ["Addresses"],
   ];
 
   function problems() {
@@ -12,10 +18,17 @@ const overview = (() => {
     const errors = (store.documents.definition?.diagnostics ?? []).filter((row) => row.severity === "error");
     if (!rows.length && !errors.length) return null;
     return parts.section(
-      "Problems", { id: "problems" },
-      element("ul", { class: "problems" }, rows.map((row) => dom.lazy(element("li"), row.service, fingerprint(row), () => element(
-        "li", { "data-key": row.service, class: `problem panel ${tone(row)}` }, problem(row, true),
-      )))),
+      "Problems",
+      { id: "problems" },
+      element(
+        "ul",
+        { class: "problems" },
+        rows.map((row) =>
+          dom.lazy(element("li"), row.service, fingerprint(row), () =>
+            element("li", { "data-key": row.service, class: `problem panel ${tone(row)}` }, problem(row, true)),
+          ),
+        ),
+      ),
       parts.diagnostics(errors),
     );
   }
@@ -33,12 +46,17 @@ const overview = (() => {
   function problem(row, isLinked) {
     return [
       element(
-        "p", { class: "problem-head" }, states.icon(row.state === "failing" ? "failing" : "warning"),
-        isLinked && element("b", {}, parts.serviceLink(row.service), " "), element("span", {}, row.problem),
+        "p",
+        { class: "problem-head" },
+        states.icon(row.state === "failing" ? "failing" : "warning"),
+        isLinked && element("b", {}, parts.serviceLink(row.service), " "),
+        element("span", {}, row.problem),
       ),
       row.hint && element("p", { class: "hint" }, row.hint),
       element(
-        "p", { class: "problem-links" }, parts.placeLink(row.place),
+        "p",
+        { class: "problem-links" },
+        parts.placeLink(row.place),
         element("a", { href: routes.to("logs", "", { service: row.service }) }, `Logs of ${row.service}`),
         row.code && element("span", { class: "muted" }, `[${row.code}]`),
       ),
@@ -50,28 +68,48 @@ const overview = (() => {
     const counted = new Map();
     for (const row of store.services()) counted.set(row.state, (counted.get(row.state) ?? 0) + 1);
     const present = states.ORDER.filter((state) => counted.has(state));
-    return element("ul", { class: "counts", "aria-label": "Services by state" }, present.map((state) => element(
-      "li", { class: `state ${states.look(state).tone}` }, states.icon(state),
-      element("span", {}, element("b", {}, counted.get(state)), ` ${states.look(state).label}`),
-    )));
+    return element(
+      "ul",
+      { class: "counts", "aria-label": "Services by state" },
+      present.map((state) =>
+        element(
+          "li",
+          { class: `state ${states.look(state).tone}` },
+          states.icon(state),
+          element("span", {}, element("b", {}, counted.get(state)), ` ${states.look(state).label}`),
+        ),
+      ),
+    );
   }
 
   function services() {
     const rows = [...store.services()].sort((left, right) => states.rank(left.state) - states.rank(right.state));
     if (!store.documents.status) return definedServices() ?? parts.empty(store.missing("status", "status"));
     if (!rows.length) return parts.empty("There are no services.");
-    return parts.table("Services, scrolls", COLUMNS, rows.map((row) => ({
-      key: row.service, fingerprint: fingerprint(row), cells: () => cells(row), className: row.state === "failing" ? "is-failing" : "",
-    })));
+    return parts.table(
+      "Services, scrolls",
+      COLUMNS,
+      rows.map((row) => ({
+        key: row.service,
+        fingerprint: fingerprint(row),
+        cells: () => cells(row),
+        className: row.state === "failing" ? "is-failing" : "",
+      })),
+    );
   }
 
   // Without a status, the services are those of the definition.
   function definedServices() {
     const rows = store.documents.definition?.services ?? [];
     if (!rows.length) return null;
-    return parts.table("Services, scrolls", [["Service"], ["State"], ["Defined in", "wide"]], rows.map((row) => ({
-      key: row.service, cells: [parts.serviceLink(row.service), states.badge("unknown"), parts.placeLink(row.place)],
-    })));
+    return parts.table(
+      "Services, scrolls",
+      [["Service"], ["State"], ["Defined in", "wide"]],
+      rows.map((row) => ({
+        key: row.service,
+        cells: [parts.serviceLink(row.service), states.badge("unknown"), parts.placeLink(row.place)],
+      })),
+    );
   }
 
   // Warnings of the definition wait until somebody asks for them; errors are among the problems.
@@ -79,16 +117,21 @@ const overview = (() => {
     const rows = (store.documents.definition?.diagnostics ?? []).filter((row) => row.severity === "warning");
     if (!rows.length) return null;
     return element(
-      "details", { class: "section", "data-key": "warnings" },
-      element("summary", {}, text.count(rows.length, "warning"), " about the definition"), parts.diagnostics(rows),
+      "details",
+      { class: "section", "data-key": "warnings" },
+      element("summary", {}, text.count(rows.length, "warning"), " about the definition"),
+      parts.diagnostics(rows),
     );
   }
 
   function cells(row) {
     return [
-      parts.serviceLink(row.service), badge(row),
-      `${row.ready}/${row.desired}`, element("span", { class: row.restarts ? "warn-text" : "muted" }, text.number(row.restarts)),
-      parts.age(row.created), element("span", { class: "image", title: row.image }, shortImage(row.image)),
+      parts.serviceLink(row.service),
+      badge(row),
+      `${row.ready}/${row.desired}`,
+      element("span", { class: row.restarts ? "warn-text" : "muted" }, text.number(row.restarts)),
+      parts.age(row.created),
+      element("span", { class: "image", title: row.image }, shortImage(row.image)),
       row.urls.length ? element("ul", { class: "addresses" }, parts.addresses(row.urls)) : null,
     ];
   }
@@ -105,11 +148,14 @@ const overview = (() => {
   function render() {
     return [
       element("h1", { tabindex: -1, class: "hidden-text" }, "Overview"),
-      actions.outcome(), operation.view(), problems(),
+      actions.outcome(),
+      operation.view(),
+      problems(),
       parts.section("Services", { id: "services", aside: counts() }, services()),
-      graph.view(), warnings(),
+      graph.view(),
+      warnings(),
     ];
   }
 
-  return { title: () => "Overview", render, problem, badge, shortImage };
+  return { title: () => "Overview", render, problem, badge };
 })();

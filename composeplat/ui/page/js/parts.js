@@ -6,26 +6,38 @@ const parts = (() => {
 
   function section(title, { id, aside = null, level = "h2" } = {}, ...children) {
     return element(
-      "section", { class: "section", "aria-labelledby": id, "data-key": id },
-      element("div", { class: "section-head" }, element(level, { id }, title), aside), ...children,
+      "section",
+      { class: "section", "aria-labelledby": id, "data-key": id },
+      element("div", { class: "section-head" }, element(level, { id }, title), aside),
+      ...children,
     );
   }
 
   // A wide table scrolls in a region of its own, which the keyboard reaches.
-  // Columns are [title, class]; each row is {key, cells, className}, the first cell its heading. In a table that changes
-  // often, `cells` is a function, and is called only if the `fingerprint` of the row has changed.
+  // Columns are [title, class]; each row is {key, cells, className}, the first cell its heading.
+  // In a table that changes often, `cells` is a function, called only if the `fingerprint` of the row has changed.
   function table(label, columns, rows) {
-    const head = element("tr", {}, columns.map(([title, kind]) => element("th", { scope: "col", class: kind }, title)));
-    const body = rows.map((row) => (row.fingerprint
-      ? dom.lazy(element("tr"), row.key, row.fingerprint, () => tableRow(columns, { ...row, cells: row.cells() }))
-      : tableRow(columns, row)));
+    const head = element(
+      "tr",
+      {},
+      columns.map(([title, kind]) => element("th", { scope: "col", class: kind }, title)),
+    );
+    const body = rows.map((row) =>
+      row.fingerprint
+        ? dom.lazy(element("tr"), row.key, row.fingerprint, () => tableRow(columns, { ...row, cells: row.cells() }))
+        : tableRow(columns, row),
+    );
     return scrolled(label, element("table", {}, element("thead", {}, head), element("tbody", {}, body)));
   }
 
   function tableRow(columns, { key, cells, className }) {
-    return element("tr", { "data-key": key, class: className }, cells.map((cell, index) => element(
-      index ? "td" : "th", { scope: index ? null : "row", class: columns[index][1] }, cell,
-    )));
+    return element(
+      "tr",
+      { "data-key": key, class: className },
+      cells.map((cell, index) =>
+        element(index ? "td" : "th", { scope: index ? null : "row", class: columns[index][1] }, cell),
+      ),
+    );
   }
 
   function scrolled(label, ...children) {
@@ -34,9 +46,11 @@ const parts = (() => {
 
   function facts(rows) {
     const shown = rows.filter(([, value]) => value !== null && value !== "" && value?.length !== 0);
-    return element("dl", { class: "facts panel" }, shown.map(([name, value]) => element(
-      "div", {}, element("dt", {}, name), element("dd", {}, value),
-    )));
+    return element(
+      "dl",
+      { class: "facts panel" },
+      shown.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))),
+    );
   }
 
   function empty(message, hint = "") {
@@ -64,7 +78,11 @@ const parts = (() => {
   }
 
   function outsideLink(url) {
-    return element("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, url.replace(/^https?:\/\/|\/$/g, ""));
+    return element(
+      "a",
+      { href: url, target: "_blank", rel: "noopener noreferrer" },
+      url.replace(/^https?:\/\/|\/$/g, ""),
+    );
   }
 
   function logLines(lines, label) {
@@ -76,9 +94,12 @@ const parts = (() => {
   // A diagnostic, or what a command reports: severity, message, hint, place.
   function diagnostic(row) {
     return element(
-      "li", { class: `message ${states.look(row.severity).tone}` }, states.icon(row.severity),
+      "li",
+      { class: `message ${states.look(row.severity).tone}` },
+      states.icon(row.severity),
       element(
-        "div", {},
+        "div",
+        {},
         element("p", {}, element("b", {}, `${row.severity}: `), row.message),
         row.hint && element("p", { class: "hint" }, row.hint),
         element("p", { class: "muted small" }, row.file && placeLink(row), row.code && ` [${row.code}]`),
@@ -95,7 +116,18 @@ const parts = (() => {
   }
 
   return {
-    section, table, scrolled, facts, empty, placeLink, serviceLink, moment, age, addresses, logLines, diagnostics,
-    button, outsideLink,
+    section,
+    table,
+    scrolled,
+    facts,
+    empty,
+    placeLink,
+    serviceLink,
+    moment,
+    age,
+    addresses,
+    logLines,
+    diagnostics,
+    button,
   };
 })();

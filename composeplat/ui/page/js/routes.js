@@ -44,7 +44,9 @@ const routes = (() => {
     const { namespace, environment } = current();
     const prefix = namespace ? ["e", namespace, environment] : [];
     const steps = [...prefix, name, ...(argument ? argument.split("/") : [])].map(encode);
-    const search = new URLSearchParams(Object.entries(query).flatMap(([key, values]) => [values].flat().map((value) => [key, value])));
+    const search = new URLSearchParams(
+      Object.entries(query).flatMap(([key, values]) => [values].flat().map((value) => [key, value])),
+    );
     return `#/${steps.join("/")}${search.size ? `?${search}` : ""}`;
   }
 

@@ -49,7 +49,18 @@ const states = (() => {
     info: ["info", "dot", "note"],
   };
   // Those that need a person come first.
-  const ORDER = ["failing", "starting", "started", "in-development", "absent", "ready", "completed", "scheduled", "manual", "asleep"];
+  const ORDER = [
+    "failing",
+    "starting",
+    "started",
+    "in-development",
+    "absent",
+    "ready",
+    "completed",
+    "scheduled",
+    "manual",
+    "asleep",
+  ];
 
   function look(state) {
     const [tone, mark, label] = STATES[Object.hasOwn(STATES, state) ? state : "unknown"];
@@ -62,7 +73,11 @@ const states = (() => {
   }
 
   function icon(state) {
-    return svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, class: "mark", "aria-hidden": "true" }, markPath(state));
+    return svg(
+      "svg",
+      { viewBox: "0 0 16 16", width: 16, height: 16, class: "mark", "aria-hidden": "true" },
+      markPath(state),
+    );
   }
 
   function badge(state, ...details) {

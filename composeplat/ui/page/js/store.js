@@ -1,5 +1,5 @@
-// Owns the latest documents, and which environment they are of. Whoever sets one has the page drawn again, once for all
-// that arrive within a moment. It knows neither where documents come from nor how they are shown.
+// Owns the latest documents, and which environment they are of. A change has the page drawn again, once for all that
+// arrive within a moment. It knows neither where documents come from nor how they are shown.
 "use strict";
 
 const store = (() => {
@@ -92,12 +92,25 @@ const store = (() => {
   // Why a view has no document.
   function missing(topic, name) {
     if (session.page?.exported) return `The ${name} was not read.`;
-    if (["definition", "preview"].includes(topic) && !session.environment?.has_definition) return `The ${name} of this environment is not on this machine.`;
+    if (["definition", "preview"].includes(topic) && !session.environment?.has_definition)
+      return `The ${name} of this environment is not on this machine.`;
     return `Reading the ${name} …`;
   }
 
   return {
-    documents, session, onChange, changed, set, clear, setSession, now, services, serviceNames, service,
-    definedService, isReadOnly, missing,
+    documents,
+    session,
+    onChange,
+    changed,
+    set,
+    clear,
+    setSession,
+    now,
+    services,
+    serviceNames,
+    service,
+    definedService,
+    isReadOnly,
+    missing,
   };
 })();

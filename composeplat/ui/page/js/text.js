@@ -4,13 +4,19 @@
 
 const text = (() => {
   // Characters that show nothing, or change the order of those around them: a name must not disguise itself.
-  const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+  const INVISIBLE =
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
   const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/;
   // Sequences that move a cursor, color text or set a title, as `platform logs` removes them.
   const SEQUENCE =
     /\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\n]*?(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]/g;
   const REMOVED = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\p{Cs}]/gu;
-  const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const UNITS = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ];
   const NUMBER = new Intl.NumberFormat("en");
   const DATE = new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "medium" });
 
