@@ -190,12 +190,12 @@ def live_page_that_ends(tab: Tab) -> Iterator[LivePage]:
 def test_an_action_is_asked_for_again(live: LivePage, tab: Tab) -> None:
     """Cancel and Escape start nothing; the question names the services, the namespace and the cluster."""
     live.open("service/web")
-    live.press("Sleep…")
+    live.press("Restart…")
     asked = tab.run("document.querySelector('dialog').innerText")
-    assert "Sleep web?" in asked
+    assert "Restart web?" in asked
     assert "Namespace shop-dev, cluster staging" in asked
     live.press("Cancel")
-    live.press("Sleep…")
+    live.press("Restart…")
     tab.press("Escape", 27)
     tab.wait_for("document.querySelector('dialog') === null")
     assert live.fake.commands == []
@@ -206,7 +206,7 @@ def test_an_action_is_asked_for_again(live: LivePage, tab: Tab) -> None:
     [
         ("Restart", "service/web", ["restart", "web"]),
         ("Sleep", "", ["sleep"]),
-        ("Wake", "service/admin", ["wake", "admin"]),
+        ("Wake", "service/web", ["wake"]),
     ],
 )
 def test_actions(live: LivePage, tab: Tab, label: str, route: str, command: list[str]) -> None:

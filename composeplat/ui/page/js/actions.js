@@ -77,14 +77,15 @@ const actions = (() => {
     return dialog;
   }
 
-  // The buttons for services by their states; none on a page that only shows.
+  // The buttons for services by their states; none on a page that only shows. Some services alone can only be restarted.
   function buttons(rows, services = []) {
     if (store.isReadOnly() || !rows.length || !environment()?.has_definition) return [];
     const disabled = isRunning();
+    const isAll = !services.length;
     const offered = [
       ["restart", rows.some((row) => !["absent", "asleep"].includes(row.state))],
-      ["sleep", rows.some((row) => !["absent", "asleep", "in-development"].includes(row.state))],
-      ["wake", rows.some((row) => row.state === "asleep")],
+      ["sleep", isAll && rows.some((row) => !["absent", "asleep", "in-development"].includes(row.state))],
+      ["wake", isAll && rows.some((row) => row.state === "asleep")],
     ];
     return offered
       .filter(([, isOffered]) => isOffered)

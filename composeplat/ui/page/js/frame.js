@@ -39,7 +39,12 @@ const frame = (() => {
           isCluster && element("a", { href: "#/", class: "crumb" }, "Environments"),
           environment && title(environment),
         ),
-        environment && element("div", { class: "buttons" }, actions.buttons(store.services())),
+        environment &&
+          element(
+            "div",
+            { class: "buttons", role: "group", "aria-label": "All services" },
+            actions.buttons(store.services()),
+          ),
         connectionState(page),
       ),
       environment && navigation(route),
