@@ -22,6 +22,7 @@ import pytest
 
 from tests.browser import PROGRAMS
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.deploy.test_up import SH, Up
 from tests.devtools import Tab, open_tab
 
 BROWSER = next((path for path in map(shutil.which, PROGRAMS) if path), "")
@@ -416,3 +417,18 @@ def test_all_environments(environment: Environment, tmp_path: Path) -> None:
         environment.platform("destroy", "--yes").expect()
         page.show("")
         page.tab.wait_for(f"({row}) === undefined")
+
+
+def test_a_development_session(environment: Environment, tmp_path: Path) -> None:
+    """Who develops a service is on the page while the session lasts."""
+    (environment.folder / "src").mkdir()
+    environment.deploy(SHOP.replace("    depends_on", "    volumes: ['./src:/app']\n    depends_on")).expect()
+    with ui(environment, tmp_path) as page:
+        page.sign_in()
+        page.wait_for("1/1")
+        terminal = Up(environment, "web", *SH)
+        terminal.prompt()
+        page.wait_for("in development by ")
+        assert terminal.leave() == 0
+        environment.platform("down", "web").expect()
+        page.tab.wait_for("[...document.querySelectorAll('tbody tr')].every((row) => /ready/.test(row.innerText))")
