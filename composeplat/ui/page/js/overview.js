@@ -35,7 +35,7 @@ const overview = (() => {
 
   // All that the table or a problem shows of a service.
   function fingerprint(row) {
-    return JSON.stringify([row, text.age(row.created, store.now())]);
+    return JSON.stringify([row, text.age(row.created, store.now()), definedImage(row.service)]);
   }
 
   function tone(row) {
@@ -131,7 +131,7 @@ const overview = (() => {
       `${row.ready}/${row.desired}`,
       element("span", { class: row.restarts ? "warn-text" : "muted" }, text.number(row.restarts)),
       parts.age(row.created),
-      element("span", { class: "image", title: row.image }, shortImage(row.image)),
+      image(row),
       row.urls.length ? element("ul", { class: "addresses" }, parts.addresses(row.urls)) : null,
     ];
   }
@@ -140,22 +140,35 @@ const overview = (() => {
     return states.badge(row.state, row.developer ? ` by ${row.developer}` : "");
   }
 
-  // Without the digest, which the tooltip has.
-  function shortImage(image) {
-    return text.shorten(image.replace(/@sha256:[0-9a-f]+$/, ""), 60);
+  function definedImage(service) {
+    const nodes = store.documents.definition?.graph.nodes ?? [];
+    return nodes.find((node) => node.kind === "service" && node.name === service)?.details[1] ?? "";
+  }
+
+  // The image of the definition, and the beginning of the digest that runs; the tooltip has all of it.
+  function image(row) {
+    const defined = definedImage(row.service);
+    const digest = row.image.replace(/sha256:([0-9a-f]{12})[0-9a-f]*/g, "sha256:$1");
+    return element(
+      "span",
+      { class: "image", title: row.image },
+      text.shorten(defined || digest, 60),
+      defined && digest && element("span", { class: "muted" }, ` ${digest}`),
+    );
   }
 
   function render() {
+    const isRunning = store.documents.operation?.state === "running";
     return [
       element("h1", { tabindex: -1, class: "hidden-text" }, "Overview"),
       actions.outcome(),
-      operation.view(),
-      problems(),
+      // An operation that has ended explains what is below; what needs a person comes first.
+      ...(isRunning ? [operation.view(), problems()] : [problems(), operation.view()]),
       parts.section("Services", { id: "services", aside: counts() }, services()),
       graph.view(),
       warnings(),
     ];
   }
 
-  return { title: () => "Overview", render, problem, badge };
+  return { title: () => "Overview", render, problem, badge, image };
 })();

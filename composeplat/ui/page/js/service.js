@@ -61,7 +61,7 @@ const service = (() => {
       ["Ready", row ? `${row.ready} of ${row.desired}` : ""],
       ["Restarts", row ? text.number(row.restarts) : ""],
       ["Age", row ? parts.age(row.created) : ""],
-      ["Image", row ? element("code", {}, row.image) : ""],
+      ["Image", row ? overview.image(row) : ""],
       ["Addresses", row?.urls.length ? element("ul", { class: "addresses" }, parts.addresses(row.urls)) : ""],
       ["Defined in", defined ? parts.placeLink(defined.place) : ""],
       ["Developed by", row?.developer ?? ""],
