@@ -101,6 +101,14 @@ def test_a_link_that_is_no_web_address(exported: Exported, tab: Tab) -> None:
     assert "javascript:alert(1)" in tab.run("document.querySelector('.addresses').innerText")
 
 
+def test_elements_have_no_other_links(exported: Exported, tab: Tab) -> None:
+    """No element gets a link of another kind, or a handler from a text."""
+    exported.open()
+    made = "dom.element('a', {href: 'javascript:alert(1)', onclick: 'alert(1)'})"
+
+    assert tab.run(f"(a => [a.hasAttribute('href'), a.onclick])({made})") == [False, None]
+
+
 @pytest.mark.parametrize(
     "attempt",
     [
@@ -119,6 +127,17 @@ def test_the_policy_stops_scripts(exported: Exported, tab: Tab, attempt: str) ->
 
     assert result == "TypeError"
     tab.errors.clear()
+
+
+def test_many_problems(exported: Exported, tab: Tab) -> None:
+    """Of many problems ten are shown at once, and the others when they are asked for."""
+    rows = [documents.service_row(f"service-{number}", "failing", problem="it fails") for number in range(40)]
+    exported.open("", documents.exported(status=documents.status(rows)))
+    shown = "[...document.querySelectorAll('.problem')].filter(e => e.checkVisibility()).length"
+    assert tab.run(shown) == 10
+    tab.run("document.querySelector('.more summary').click()")
+
+    assert tab.run(shown) == 40
 
 
 def test_many_services(exported: Exported, tab: Tab) -> None:

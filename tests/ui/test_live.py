@@ -150,6 +150,21 @@ def test_hidden(live: LivePage, tab: Tab) -> None:
     assert tab.run("[...document.querySelectorAll('.log-text')].map(e => e.textContent)") == ["line 1", "line 2"]
 
 
+def test_lines_that_may_be_missing(live: LivePage, tab: Tab) -> None:
+    """After a reconnection, a pod whose known lines did not come again has a note at its first new line."""
+    live.open("logs")
+    live.fake.log.append(("2026-11-25T09:30:00.1Z", "web", "web-1", "line 1", False))
+    tab.wait_for(f"{MAIN}.includes('line 1')")
+    _hide(tab, is_hidden=True)
+    tab.wait_for(f"{CONNECTION}.includes('Paused')")
+    live.fake.log[:] = [("2026-11-25T09:30:00.3Z", "web", "web-1", "line 3", False)]
+    _hide(tab, is_hidden=False)
+
+    tab.wait_for(f"{MAIN}.includes('line 3')")
+    shown = tab.run("[...document.querySelectorAll('.log-text')].map(e => e.textContent)")
+    assert shown == ["line 1", "lines of web-1 may be missing here", "line 3"]
+
+
 def _hide(tab: Tab, *, is_hidden: bool) -> None:
     tab.run(f"""
         Object.defineProperty(document, "hidden", {{configurable: true, get: () => {str(is_hidden).lower()}}});
@@ -233,7 +248,8 @@ def test_a_deploy(live: LivePage, tab: Tab) -> None:
     )
     live.press("Deploy")
 
-    tab.wait_for(f"!{MAIN}.includes('Deploy these changes…')")
+    tab.wait_for(f"{MAIN}.includes('The changes were deployed')")
+    assert tab.run("document.querySelector('[role=status]').innerText") == "Deploy: done."
     _wait_until(lambda: live.fake.commands == [["preview"], ["deploy"]])
 
 

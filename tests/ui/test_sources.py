@@ -14,7 +14,7 @@ from tests.ui.test_accessibility import needs_npm
 
 PAGE = ROOT / "composeplat" / "ui" / "page"
 SCRIPTS = sorted((PAGE / "js").glob("*.js"))
-MAX_LINES, MAX_FUNCTION_LINES = 300, 40
+MAX_LINES, MAX_FUNCTION_LINES, MAX_LINE_CHARS = 300, 40, 120
 FORBIDDEN = (
     "innerHTML",
     "outerHTML",
@@ -41,6 +41,7 @@ def test_script(path: Path) -> None:
     assert re.match(r"// (?:Owns|Takes) ", source)
     assert '\n"use strict";\n' in source.partition("\n\n")[0] + "\n"
     assert len(source.splitlines()) <= MAX_LINES
+    assert max(map(len, source.splitlines())) <= MAX_LINE_CHARS
     assert {name: lines for name, lines in functions(source).items() if lines > MAX_FUNCTION_LINES} == {}
     assert [word for word in FORBIDDEN if word in source] == []
 

@@ -118,5 +118,11 @@ const actions = (() => {
     );
   }
 
-  return { start, ask, buttons, outcome, isRunning };
+  // Read out how an action ended.
+  function announce(before, action) {
+    if (before?.state !== "running" || action?.state === "running" || !action) return;
+    frame.announce(`${QUESTIONS[action.action]?.[0] ?? "Preview"}: ${states.look(action.state).label}.`);
+  }
+
+  return { start, ask, buttons, outcome, announce, isRunning };
 })();

@@ -86,6 +86,7 @@ const app = (() => {
   }
 
   function receive({ topic, data }) {
+    if (topic === "action") actions.announce(store.documents.action, data);
     if (topic !== "alive") store.set(topic, data);
   }
 

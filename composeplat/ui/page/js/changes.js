@@ -41,7 +41,9 @@ const changes = (() => {
     const { exported, environment } = store.session;
     if (exported || !environment.has_definition) return parts.empty(store.missing("preview", "preview"));
     if (store.isReadOnly()) return parts.empty("This page is read-only.", "platform preview shows the changes");
-    return parts.empty("The files were not compared with the cluster yet.");
+    const { action } = store.documents;
+    const isDeployed = action?.action === "deploy" && action.state === "done";
+    return parts.empty(isDeployed ? "The changes were deployed." : "The files were not compared with the cluster yet.");
   }
 
   function buttons(preview, previewId, isRunning) {

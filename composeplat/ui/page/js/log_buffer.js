@@ -17,14 +17,15 @@ class LogBuffer {
     this.matches = null; // numbers of the lines that are shown; null: all are
     this.longest = 0;
     this.latest = new Map(); // pod and service -> the time of its last line
-    this.waiting = new Set(); // pods whose first line after a reconnection did not come yet
+    // Those whose first new line after a reconnection did not come yet -> whether a known line did.
+    this.waiting = new Map();
   }
 
   // Lines are [time, service, pod, text, is_one_off]. Returns how many of the shown ones were dropped.
   add(rows) {
     for (const [time, service, pod, content, isOneOff] of rows) {
       const source = `${pod} ${service}`;
-      if (this.isKnown(source, time)) continue;
+      if (this.isKnown(source, time, pod)) continue;
       this.latest.set(source, comparable(time));
       this.push({
         time,
@@ -39,20 +40,23 @@ class LogBuffer {
   }
 
   note(message) {
-    this.push({ time: "", service: "", pod: "", text: message, isOneOff: false, isNote: true });
+    this.push(noteOf(message));
     return this.drop();
   }
 
   // After a reconnection the last lines come again: those that are kept already are left out.
   expectRepetition() {
-    this.waiting = new Set(this.latest.keys());
-    this.hasGap = false;
+    this.waiting = new Map([...this.latest.keys()].map((source) => [source, false]));
   }
 
-  isKnown(source, time) {
+  isKnown(source, time, pod) {
     if (!this.waiting.has(source)) return false;
     const isKnown = comparable(time) <= this.latest.get(source);
-    if (isKnown) return true;
+    if (isKnown) {
+      this.waiting.set(source, true);
+      return true;
+    }
+    if (!this.waiting.get(source)) this.push(noteOf(`lines of ${pod} may be missing here`));
     this.waiting.delete(source);
     return false;
   }
@@ -108,6 +112,10 @@ class LogBuffer {
   indexOf(number) {
     return this.matches ? this.matches.indexOf(number) : number - this.first;
   }
+}
+
+function noteOf(message) {
+  return { time: "", service: "", pod: "", text: message, isOneOff: false, isNote: true };
 }
 
 // Fractions of seconds differ in length: as text, "…00.5Z" and "…00.50Z" would differ.

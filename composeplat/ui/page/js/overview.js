@@ -3,6 +3,8 @@
 
 const overview = (() => {
   const { element } = dom;
+  // As many as a person reads at once.
+  const MAX_PROBLEMS = 10;
   const COLUMNS = [
     ["Service"],
     ["State"],
@@ -17,20 +19,29 @@ const overview = (() => {
     const rows = store.services().filter((row) => row.problem);
     const errors = (store.documents.definition?.diagnostics ?? []).filter((row) => row.severity === "error");
     if (!rows.length && !errors.length) return null;
+    const rest = rows.slice(MAX_PROBLEMS);
     return parts.section(
       "Problems",
       { id: "problems" },
-      element(
-        "ul",
-        { class: "problems" },
-        rows.map((row) =>
-          dom.lazy(element("li"), row.service, fingerprint(row), () =>
-            element("li", { "data-key": row.service, class: `problem panel ${tone(row)}` }, problem(row, true)),
-          ),
+      problemList(rows.slice(0, MAX_PROBLEMS)),
+      rest.length > 0 &&
+        element(
+          "details",
+          { class: "more" },
+          element("summary", {}, text.count(rest.length, "more problem")),
+          problemList(rest),
         ),
-      ),
       parts.diagnostics(errors),
     );
+  }
+
+  function problemList(rows) {
+    const list = rows.map((row) =>
+      dom.lazy(element("li"), row.service, fingerprint(row), () =>
+        element("li", { "data-key": row.service, class: `problem panel ${tone(row)}` }, problem(row, true)),
+      ),
+    );
+    return list.length > 0 && element("ul", { class: "problems" }, list);
   }
 
   // All that the table or a problem shows of a service.

@@ -30,22 +30,23 @@ const tables = (() => {
       ["Message", "wide"],
       ["Count", "number"],
     ];
-    return parts.table(
-      "Events, scrolls",
-      columns,
-      rows.map((row, index) => ({
-        key: `${index}`,
-        cells: [
-          parts.moment(row.time),
-          states.badge(row.type === "Warning" ? "warning" : "info"),
-          ...(hasService ? [row.service && parts.serviceLink(row.service)] : []),
-          row.object,
-          row.reason,
-          row.message,
-          text.number(row.count),
-        ],
-      })),
-    );
+    const shown = rows.map((row) => {
+      const fingerprint = JSON.stringify(row);
+      return { key: fingerprint, fingerprint, cells: () => eventCells(row, hasService) };
+    });
+    return parts.table("Events, scrolls", columns, shown);
+  }
+
+  function eventCells(row, hasService) {
+    return [
+      parts.moment(row.time),
+      states.badge(row.type === "Warning" ? "warning" : "info"),
+      ...(hasService ? [row.service && parts.serviceLink(row.service)] : []),
+      row.object,
+      row.reason,
+      row.message,
+      text.number(row.count),
+    ];
   }
 
   const eventView = {
