@@ -77,7 +77,7 @@ const actions = (() => {
     return dialog;
   }
 
-  // The buttons for services by their states; none on a page that only shows. Some services alone can only be restarted.
+  // The buttons for services by their states; none on a page that only shows. Some services can only be restarted.
   function buttons(rows, services = []) {
     if (store.isReadOnly() || !rows.length || !environment()?.has_definition) return [];
     const disabled = isRunning();
