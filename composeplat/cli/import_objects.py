@@ -35,8 +35,8 @@ from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_a
 from composeplat.engine.adoption import Action, Adoption
 from composeplat.engine.adoption_steps import handed_over_services
 from composeplat.engine.events import format_value
-from composeplat.engine.operations import take_in as operation
-from composeplat.engine.operations.take_in import Found
+from composeplat.engine.operations import import_objects as operation
+from composeplat.engine.operations.import_objects import Found
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 
 app = App()
@@ -57,7 +57,7 @@ def run(choice: Choice, *, yes: bool, dry_run: bool, wait: bool, as_json: bool) 
         return Exit.INVALID
     stack = stack_for(planned)
     with progress.work(f"looking for objects of {planned.where}"):
-        found = operation.look(stack, planned.plan)
+        found = operation.find_objects(stack, planned.plan)
     refusals = operation.report_refusals(stack, found)
     if not as_json:
         write_output(_text(found.entries))
@@ -72,15 +72,15 @@ def run(choice: Choice, *, yes: bool, dry_run: bool, wait: bool, as_json: bool) 
     progress.note(_summary(found.entries))
     if not yes:
         _confirm(planned)
-    return _take_in(choice, planned, found, wait=wait, as_json=as_json)
+    return _import(choice, planned, found, wait=wait, as_json=as_json)
 
 
-def _take_in(choice: Choice, planned: Planned, found: Found, *, wait: bool, as_json: bool) -> Exit:
+def _import(choice: Choice, planned: Planned, found: Found, *, wait: bool, as_json: bool) -> Exit:
     options = DeployOptions(wait=wait, timeout=choice.timeout, adopted=operation.replaced_workloads(found))
     try:
         with progress.work(f"taking over objects for {planned.where}"):
             report_deploy(planned, ())
-            outcome = operation.take_in(stack_for(planned), planned.plan, found, options)
+            outcome = operation.import_objects(stack_for(planned), planned.plan, found, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     status = "failed" if outcome.failures else "done"

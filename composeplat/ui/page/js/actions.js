@@ -7,7 +7,7 @@ const actions = (() => {
     sleep: ["Sleep", "Their pods are deleted; volumes and addresses stay. Wake them at any time."],
     wake: ["Wake", "They get back the pods that they had before they slept."],
     restart: ["Restart", "Their pods are replaced, without a change of the definition."],
-    deploy: ["Deploy", "The changes on this page are made. If something else has changed since, nothing is deployed."],
+    deploy: ["Deploy", "The changes on this page are made. If the definition has changed since, nothing is deployed."],
   };
 
   function environment() {

@@ -1,6 +1,6 @@
 """Take over the objects that others have made for the services of a plan, then deploy it.
 
-Owns the order: look, rehearse, label, deploy with the handing over of workloads in it, tidy up.
+Owns the order: find the objects, preview, label them, deploy while workloads are handed over, delete what is left.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Found:
         return bool(self.live.state.ours(environment))
 
 
-def look(stack: Stack, plan: Plan) -> Found:
+def find_objects(stack: Stack, plan: Plan) -> Found:
     """Look at the namespace, and decide on its objects. Changes nothing."""
     with Api(stack.target.access) as api:
         stack.check_project("import", api)
@@ -63,7 +63,7 @@ def replaced_workloads(found: Found) -> frozenset[Key]:
     return frozenset(entry.key for entry in taken if entry.key == entry.successor)
 
 
-def take_in(stack: Stack, plan: Plan, found: Found, options: DeployOptions) -> Outcome:
+def import_objects(stack: Stack, plan: Plan, found: Found, options: DeployOptions) -> Outcome:
     """Take over the objects that were found, and deploy the plan."""
     started = time.monotonic()
     steps = AdoptionSteps(access=stack.target.access, plan=plan, live=found.live, entries=found.entries)
