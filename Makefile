@@ -75,7 +75,7 @@ mutants: env ## change the code one token at a time, and see which changes no te
 
 bench: setup ## measure rendering, starts, deploys, many services, how soon failures are told, builds and syncing
 	@mkdir -p benchmarks/figures; missed=; \
-	for one in render startup deploy scale failures builds sync; do \
+	for one in render startup page deploy scale failures builds sync; do \
 	  echo "bench: benchmarks/$$one.py"; \
 	  $(BIN)/python benchmarks/$$one.py --json benchmarks/figures/$$one.json || missed+=" $$one"; \
 	done; \
