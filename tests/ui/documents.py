@@ -139,18 +139,26 @@ _ROWS = [
 ]
 
 
+def _details(kind: str, name: str) -> list[str]:
+    row = next((row for row in _ROWS if row["service"] == name), None)
+    if kind == "service":
+        return [row["kind"], row["image"].partition("@")[0]] if row else ["Deployment", f"shop/{name}:1.8.2"]
+    return ["https://shop.example.com"] if kind == "endpoint" else ["1Gi"]
+
+
 def graph(names: list[str], edges: list[tuple[str, str, str]]) -> dict[str, Any]:
     """Lay out nodes, by keys such as ``service/web``, as the command does."""
-    sizes = {key: Size(max(150, len(key) * 8), 74) for key in names}
+    details = {key: _details(*key.split("/")) for key in names}
+    sizes = {
+        key: Size(round(max(map(len, (key, *details[key]))) * 7.4) + 24, 38 + 18 * len(details[key])) for key in names
+    }
     layout = lay_out(sizes, [(source, target) for source, target, _ in edges])
     nodes = [
         {
             "key": key,
             "kind": key.partition("/")[0],
             "name": key.partition("/")[2],
-            "details": ["https://shop.example.com"]
-            if key.startswith("endpoint")
-            else ["Deployment", "shop/image:1.8.2"],
+            "details": details[key],
             "x": box.x,
             "y": box.y,
             "width": box.size.width,

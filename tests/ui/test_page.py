@@ -47,8 +47,8 @@ def test_graph(exported: Exported, tab: Tab) -> None:
     tab.call("Accessibility.enable")
     nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
     names = [node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == "link"]
-    assert "worker, service, failing, 0 of 1, Deployment, shop/image:1.8.2" in names
-    assert "web, service, ready, 2 of 2, Deployment, shop/image:1.8.2" in names
+    assert "worker, service, failing, 0 of 1, Deployment, registry.example.com/shop/worker:1.8.2" in names
+    assert "web, service, ready, 2 of 2, Deployment, registry.example.com/shop/web:1.8.2" in names
 
 
 def test_marked_line(exported: Exported, tab: Tab) -> None:

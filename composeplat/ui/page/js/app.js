@@ -54,8 +54,7 @@ const app = (() => {
     isFocusWanted = isMoved;
     const route = routes.current();
     if (store.session.page) selectEnvironment(route);
-    store.changed();
-    if (isMoved) draw();
+    draw();
   }
 
   function selectEnvironment(route) {

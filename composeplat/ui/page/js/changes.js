@@ -121,17 +121,17 @@ const changes = (() => {
   function change(row) {
     const verb = row.kept ? "keep in the cluster, out of the state" : row.operation;
     const differences = row.differences ?? [];
+    const reasons = row.reasons.join("; ");
     const head = [
       tables.sign(row.kept ? "kept" : row.operation),
       element(
         "span",
-        { class: "change-name" },
+        {},
         element("b", {}, verb),
         ` ${row.kind} `,
         element("code", {}, row.name),
-        row.reasons.length > 0 && ":",
+        reasons && [": ", element("span", { class: "muted" }, reasons)],
       ),
-      row.reasons.length > 0 && element("span", { class: "muted reasons" }, row.reasons.join("; ")),
     ];
     const key = `${row.kind} ${row.name} ${row.operation}`;
     if (!differences.length)

@@ -10,6 +10,8 @@ const graph = (() => {
   const ROUND = { endpoint: 20, volume: 14, network: 0 };
   const CHAR_WIDTH = 6.9;
   const MAX_LABEL_CHARS = 20;
+  const LABEL_WIDTH = 90;
+  const LABEL_HEIGHT = 13;
   const LEGEND = ["endpoint", "service", "provider", "volume", "network"];
 
   function view() {
@@ -32,7 +34,7 @@ const graph = (() => {
         "g",
         { transform: `translate(${MARGIN} ${MARGIN})` },
         data.edges.map((edge) => line(edge, rows)),
-        svg("g", {}, data.edges.map(label)),
+        svg("g", {}, labels(data.edges)),
         data.nodes.map((node) => box(node, rows)),
       ),
     );
@@ -134,15 +136,22 @@ const graph = (() => {
     );
   }
 
-  function label(edge) {
-    if (!edge.label) return null;
-    const [[x, y], [toX, toY]] = edge.points;
-    return svg(
-      "text",
-      { x: (x + toX) / 2, y: (y + toY) / 2 - 5, class: "edge-label", "aria-hidden": "true" },
-      svg("title", {}, edge.label),
-      text.shorten(edge.label, MAX_LABEL_CHARS),
-    );
+  // A label is in the middle of the first part of its line, and below those that are there already.
+  function labels(edges) {
+    const placed = [];
+    return edges.filter((edge) => edge.label).map((edge) => label(edge, placed));
+  }
+
+  function label(edge, placed) {
+    const [[startX, startY], [toX, toY]] = edge.points;
+    const x = (startX + toX) / 2;
+    let y = (startY + toY) / 2 - 5;
+    const isTaken = () =>
+      placed.some((other) => Math.abs(other.x - x) < LABEL_WIDTH && Math.abs(other.y - y) < LABEL_HEIGHT);
+    while (isTaken()) y += LABEL_HEIGHT;
+    placed.push({ x, y });
+    const shown = text.shorten(edge.label, MAX_LABEL_CHARS);
+    return svg("text", { x, y, class: "edge-label", "aria-hidden": "true" }, svg("title", {}, edge.label), shown);
   }
 
   return { view };

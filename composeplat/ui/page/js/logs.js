@@ -10,7 +10,7 @@ const logs = (() => {
   const buffer = new LogBuffer();
   let list = null;
   let stream = null;
-  let streamKey = "";
+  let streamKey = ""; // what the lines that are read are of
   let query = "";
   let timer = 0;
   let isFromStart = false;
@@ -33,6 +33,9 @@ const logs = (() => {
   }
 
   function readExported(exported, services) {
+    const key = JSON.stringify(services);
+    if (key === streamKey) return;
+    streamKey = key;
     if (!buffer.lines.length) buffer.add(exported.logs ?? []);
     buffer.filter(query, services);
     list.draw();
@@ -94,9 +97,10 @@ const logs = (() => {
   }
 
   function search(event) {
-    query = event.target.value;
+    const typed = event.target.value;
     clearTimeout(timer);
     timer = setTimeout(() => {
+      query = typed;
       buffer.filter(query, chosen(routes.current()));
       list.select(null);
       list.search(query);

@@ -12,11 +12,11 @@ const operation = (() => {
     const finished = services.filter(([, row]) => FINAL.has(row.phase)).length;
     return parts.section(
       title(running),
-      { id: "operation", aside: states.badge(running.state) },
+      { id: "operation", aside: outcome(running) },
       element(
         "div",
         { class: "panel operation" },
-        services.length > 0 && progress(finished, services.length),
+        services.length > 0 && progress(running, finished, services.length),
         running.steps?.length ? element("ol", { class: "steps" }, running.steps.map(step)) : null,
         services.length > 0 && element("ul", { class: "phases" }, services.map(phase)),
         running.notes?.length
@@ -27,6 +27,16 @@ const operation = (() => {
             )
           : null,
       ),
+    );
+  }
+
+  function outcome(running) {
+    const isRunning = running.state === "running";
+    return element(
+      "span",
+      { class: "outcome" },
+      !isRunning && element("span", { class: "muted" }, parts.age(running.ended), " ago"),
+      states.badge(running.state),
     );
   }
 
@@ -45,10 +55,10 @@ const operation = (() => {
     return `${name}${who}${seconds >= 0 ? `, ${text.duration(Math.max(seconds, 0))}` : ""}`;
   }
 
-  function progress(finished, all) {
+  function progress(running, finished, all) {
     return element(
       "div",
-      { class: "progress" },
+      { class: `progress ${running.state === "failed" ? "is-failed" : ""}` },
       element("progress", { max: all, value: finished, "aria-label": "Services that are finished" }),
       element("span", { class: "muted" }, `${text.number(finished)} of ${text.count(all, "service")}`),
     );

@@ -156,15 +156,17 @@ const overview = (() => {
     return nodes.find((node) => node.kind === "service" && node.name === service)?.details[1] ?? "";
   }
 
-  // The image of the definition, and the beginning of the digest that runs; the tooltip has all of it.
+  // The image of the definition, and beside it the digest or the other image that runs; the tooltip has all of it.
   function image(row) {
-    const defined = definedImage(row.service);
-    const digest = row.image.replace(/sha256:([0-9a-f]{12})[0-9a-f]*/g, "sha256:$1");
+    const [digest = ""] = /sha256:[0-9a-f]{12}/.exec(row.image) ?? [];
+    const running = row.image.replace(/@?sha256:[0-9a-f]+$/, "");
+    const defined = definedImage(row.service) || running;
+    const other = digest || (running === defined ? "" : running);
     return element(
       "span",
       { class: "image", title: row.image },
-      text.shorten(defined || digest, 60),
-      defined && digest && element("span", { class: "muted" }, ` ${digest}`),
+      text.shorten(defined, 60),
+      other && element("span", { class: "muted" }, ` ${other}`),
     );
   }
 
