@@ -8,11 +8,13 @@ Must not know the effect of a press: the handlers decide it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -34,6 +36,21 @@ def listen() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _raise_again
     threading.Thread(target=_wake, args=(reader, threading.get_ident()), daemon=True).start()
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """End the block on SIGTERM and SIGHUP too, so that what it created is deleted."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def is_interrupt(error: BaseException | None) -> bool:

@@ -14,8 +14,9 @@ import typer
 from composeplat import progress
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.help_text import Guide
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, stack_for
-from composeplat.cli.run_job import ended_by_signals, run_job
+from composeplat.cli.run_job import run_job
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, container_of

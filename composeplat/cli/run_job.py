@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-from collections.abc import Iterator
-
 import typer
 
 from composeplat import progress
 from composeplat.cli.console import write_output
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cluster.snapshot import Object
 from composeplat.dev.run_job import RunJob
 from composeplat.diagnostics import Exit
@@ -28,18 +25,3 @@ def run_job(job: RunJob, cron_job: Object, *, detached: bool, timeout: float) ->
             # Where nobody reads, the run continues, and its status counts.
             write_output(f"{line}\n")
         return job.exit_status(pod)
-
-
-@contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """End the block on SIGTERM and SIGHUP too, so that what it created is deleted."""
-
-    def end(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -19,6 +19,7 @@ from composeplat.cli.console import write_unmasked
 from composeplat.cli.endpoints import has_display
 from composeplat.cli.environment_view import view_environment
 from composeplat.cli.help_text import Guide
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.selection import OF_PULUMI, PLANNING, READING, Choice, with_choice
 from composeplat.diagnostics import Exit, MissingPiece
 from composeplat.engine.backend import find_data_folder
@@ -61,7 +62,7 @@ def _serve(site: Site, *, port: int, opens: bool) -> Exit:
     data.prepare()
     with listen(port) as sock:
         gate = gate_of(sock)
-        with sign_in_file(data.path / "ui", gate) as path:
+        with ended_by_signals(), sign_in_file(data.path / "ui", gate) as path:
             # The address and the code are of no use if they are masked.
             write_unmasked(f"address: {address_of(gate)}\ncode:    {gate.token}\n")
             if opens and has_display(os.environ, sys.platform):

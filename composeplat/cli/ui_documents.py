@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from composeplat import __version__, progress
 from composeplat.cli.console import as_data
@@ -20,13 +21,15 @@ from composeplat.cluster.logs import LogLine
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN
 from composeplat.compose.variables import looks_secret
-from composeplat.diagnostics import Source
+from composeplat.diagnostics import Report, Source
 from composeplat.plan import Plan
 from composeplat.plan.service_graph import Graph, make_graph
 from composeplat.render.graph_svg import lay_out_graph
 from composeplat.ui.log_batches import Line
 
 _MAX_FILE_CHARS = 1_000_000
+
+Row = dict[str, object]
 
 
 def definition_document(loaded: Loaded, plan: Plan, *, cluster: str, strict: bool) -> dict[str, object]:
@@ -36,14 +39,30 @@ def definition_document(loaded: Loaded, plan: Plan, *, cluster: str, strict: boo
         "cluster": cluster,
         "stamp": read_stamp(loaded, plan),
         "graph": graph_row(make_graph(loaded.project, _without_unknown_domain(loaded, plan))),
-        "files": [{"path": source.name, "text": _masked_lines(source.text)} for source in loaded.origins.sources()],
+        "files": [_file_row(source) for source in loaded.origins.sources()],
         "services": [_service_row(loaded, service.name) for service in plan.services],
         "variables": [
             {"name": found.name, "source": found.layer or "default", "is_secret": looks_secret(found.name)}
             for found in loaded.references
         ],
-        "diagnostics": [progress.masked_data(as_data(found, strict=strict)) for found in loaded.report.sorted()],
+        "diagnostics": _diagnostic_rows(loaded.report, strict=strict),
     }
+
+
+def with_errors(document: Mapping[str, object], loaded: Loaded, *, strict: bool) -> dict[str, object]:
+    """Return the document of a definition before it had errors, with these, and with the files as they are now."""
+    report, before = loaded.report, cast("list[Row]", document["files"])
+    sources = [*loaded.origins.sources(), *(found.span.source for found in report.sorted())]
+    files = {row["path"]: row for row in (*before, *map(_file_row, sources))}
+    return {**document, "files": list(files.values()), "diagnostics": _diagnostic_rows(report, strict=strict)}
+
+
+def _file_row(source: Source) -> Row:
+    return {"path": source.name, "text": _masked_lines(source.text)}
+
+
+def _diagnostic_rows(report: Report, *, strict: bool) -> list[object]:
+    return [progress.masked_data(as_data(found, strict=strict)) for found in report.sorted()]
 
 
 def page_document(environments: Iterable[Mapping[str, object]], **fields: object) -> dict[str, object]:

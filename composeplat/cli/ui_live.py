@@ -18,7 +18,7 @@ from composeplat.cli.operations import ask_cluster, for_target, load_plan, stack
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cli.status import StatusReader
 from composeplat.cli.ui_actions import action_arguments
-from composeplat.cli.ui_documents import changed_files, definition_document, page_document, read_stamp
+from composeplat.cli.ui_documents import changed_files, definition_document, page_document, read_stamp, with_errors
 from composeplat.cli.ui_sources import LogLines, Place, follow_events, follow_history, follow_status, latest_events
 from composeplat.cluster.api import Api
 from composeplat.cluster.logs import LogQuery
@@ -44,6 +44,10 @@ class LiveEnvironment:
         self._view = view
         self._place = Place(view.planned.target.access, view.namespace, view.environment)
         self._definition_lock = threading.Lock()
+        self._loaded = view.planned.loaded
+        """That of the files as they are now, with errors or without."""
+        self._files_state = changed_files(self._loaded)
+        self._definition = self._good_definition = self._document(self._loaded, view.planned.plan)
         self._operation_ended = threading.Event()
         """Set when the history may be another one."""
 
@@ -95,17 +99,26 @@ class LiveEnvironment:
             return loaded, plan
 
     def _read_definition(self, publish: Publish, ended: threading.Event) -> None:
-        planned, state = self._view.planned, None
-        loaded, plan = planned.loaded, planned.plan
+        publish("definition", self._definition)
         while not ended.is_set():
-            found = changed_files(loaded)
-            if state not in (None, found):
-                loaded, plan = self._read_plan()
-            if state != found:
-                strict = self._choice.strict
-                publish("definition", definition_document(loaded, plan, cluster=planned.context, strict=strict))
-            state = found
+            state = changed_files(self._loaded)
+            if state != self._files_state:
+                self._definition = self._read_again()
+                self._files_state = state
+                publish("definition", self._definition)
             ended.wait(_FILES_INTERVAL_S)
+
+    def _read_again(self) -> dict[str, object]:
+        """Return the document of the changed files; with errors, the last good one with the files as they are now."""
+        self._loaded, plan = self._read_plan()
+        if self._loaded.report.errors:
+            return with_errors(self._good_definition, self._loaded, strict=self._choice.strict)
+        self._good_definition = self._document(self._loaded, plan)
+        return self._good_definition
+
+    def _document(self, loaded: Loaded, plan: Plan) -> dict[str, object]:
+        context, strict = self._view.planned.context, self._choice.strict
+        return definition_document(loaded, plan, cluster=context, strict=strict)
 
     # the cluster
 

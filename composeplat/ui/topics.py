@@ -7,6 +7,7 @@ Must not know what the documents are.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import threading
@@ -104,7 +105,9 @@ class Hub:
                 self.publish(topic, data)
 
         for topic, source in self._sources.items():
-            start_thread(f"ui-{topic}", _reading(source, publish, ended), _log_failure)
+            start_thread(
+                f"ui-{topic}", _reading(source, publish, ended), functools.partial(_report_bug, topic, publish)
+            )
 
     def _deliver(self, topic: str, line: bytes) -> None:
         if self._known.get(topic) == line:
@@ -140,8 +143,11 @@ def _reading(source: Source, publish: Publish, ended: threading.Event) -> Callab
     return read
 
 
-def _log_failure(error: Exception) -> None:
-    logger.error("a topic can't be read", exc_info=error)
+def _report_bug(topic: str, publish: Publish, error: Exception) -> None:
+    """Say on the page that a topic is not read any more."""
+    logger.error("the topic %s can't be read", topic, exc_info=error)
+    message = f"{topic} is not read any more: {type(error).__name__} in platform"
+    publish(PROBLEM, {"message": message, "hint": "start platform ui again, with --debug to see why"})
 
 
 def _line(topic: str, data: object) -> bytes:

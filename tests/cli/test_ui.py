@@ -13,7 +13,7 @@ import pytest
 
 from composeplat.cli.selection import Choice
 from composeplat.cli.ui_actions import action_arguments
-from composeplat.cli.ui_documents import changed_files, read_stamp
+from composeplat.cli.ui_documents import changed_files, definition_document, read_stamp, with_errors
 from composeplat.compose.load import load
 from composeplat.compose.options import Request
 from composeplat.plan import make_plan
@@ -194,3 +194,39 @@ def test_changed_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> Non
     (folder / ".env").unlink()
     states.append(changed_files(loaded))
     assert len(set(states)) == 4
+
+
+INVALID = {
+    "a-port": "services: {web: {image: nginx, ports: [x]}}",
+    "an-unknown-dependency": "services: {web: {image: nginx, depends_on: [none]}}",
+    "a-cycle": "services: {a: {image: a, depends_on: [b]}, b: {image: b, depends_on: [a]}}",
+    "no-image": "services: {web: {}}",
+    "a-service-that-is-a-list": "services: {web: []}",
+    "services-that-are-a-text": "services: text",
+    "an-undeclared-volume": "services: {web: {image: nginx, volumes: ['data:/data']}}",
+    "an-endpoint-of-no-service": "services: {web: {image: nginx}}\nendpoints: [{path: /, service: none, port: 80}]",
+}
+
+
+@pytest.mark.parametrize("text", INVALID.values(), ids=INVALID)
+def test_an_invalid_definition_has_a_document(project: Project, text: str) -> None:
+    """A file with errors is shown with them, as it is being edited."""
+    loaded = load(Request(folder=project({"compose.yaml": text}).path))
+    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    document: Any = definition_document(loaded, plan, cluster="", strict=False)
+    assert document["files"][0]["text"] == text
+    assert "error" in [row["severity"] for row in document["diagnostics"]]
+    json.dumps(document)
+
+
+def test_a_file_that_is_no_yaml(project: Project) -> None:
+    """The last document stays, with the errors of the new file and its text."""
+    folder = project({"compose.yaml": SHOP}).path
+    loaded = load(Request(folder=folder))
+    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    before: Any = definition_document(loaded, plan, cluster="", strict=False)
+    (folder / "compose.yaml").write_text("services: [\n")
+    after: Any = with_errors(before, load(Request(folder=folder)), strict=False)
+    assert after["files"] == [{"path": "compose.yaml", "text": "services: [\n"}]
+    assert after["diagnostics"][0]["line"] in (1, 2)
+    assert after["services"] == before["services"]

@@ -169,6 +169,14 @@ def test_a_failure_is_understood(environment: Environment, tmp_path: Path) -> No
         environment.write((environment.folder / "compose.yaml").read_text().replace("exit 3", "sleep 1000"))
         page.show("file/compose.yaml?line=4")
         page.wait_for("sleep 1000")
+        good = (environment.folder / "compose.yaml").read_text()
+        for text in ("services: [", "services: {web: {image: busybox, ports: [x]}}"):
+            environment.write(text)
+            page.wait_for(text)
+            page.wait_for("error:")
+        environment.write(good)
+        page.wait_for("sleep 1000")
+        assert "ports" not in str(page.tab.run(MAIN))
 
 
 def test_logs_through_a_restart(environment: Environment, tmp_path: Path) -> None:
@@ -355,7 +363,7 @@ def test_the_file_that_signs_in(environment: Environment, tmp_path: Path) -> Non
         assert page.tab.run("location.href").rstrip("#/") == page.url.rstrip("/")
         command_lines = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if _is_readable(p)]
         assert not any(page.code.encode() in line for line in command_lines)
-        page.process.send_signal(signal.SIGINT)
+        page.process.send_signal(signal.SIGTERM)
         page.process.wait(20)
         assert not path.exists()
 

@@ -156,6 +156,20 @@ def test_a_problem_comes_and_goes() -> None:
         assert rest == {"problem": {"message": "", "hint": ""}, "status": {}}
 
 
+def test_a_bug_is_reported() -> None:
+    """A topic that ends with an error of ours is not silent; the others continue."""
+    counter = Counter()
+
+    def read(_publish: Publish, _ended: threading.Event) -> None:
+        raise KeyError("no such thing")
+
+    sources = {"status": counter.read, "events": read}
+    with serving(site_of(environment(sources=sources))) as client, client.stream(f"{BASE}/stream") as found:
+        problem = next(row["data"]["message"] for row in found if row["topic"] == "problem")
+        assert problem == "events is not read any more: KeyError in platform"
+        assert next(row for row in found if row["topic"] == "status")
+
+
 def test_logs() -> None:
     """Lines come in batches, of the services and with the tail that were asked for."""
     logs = LogLines(count=12_000)
