@@ -147,6 +147,15 @@ def test_reduced_motion(exported: Exported, tab: Tab) -> None:
     )
 
 
+@pytest.mark.parametrize("route", ROUTES)
+def test_reflow(exported: Exported, tab: Tab, route: str) -> None:
+    """A screen of 1280 pixels at a zoom of 400 % is 320 wide: the page fits."""
+    tab.resize(320)
+    exported.open(route)
+
+    assert tab.run("document.documentElement.scrollWidth") <= 320
+
+
 def test_zoom(exported: Exported, tab: Tab) -> None:
     """The page can be zoomed, and a text of twice the size does not widen it."""
     tab.resize(360)

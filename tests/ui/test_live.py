@@ -216,6 +216,42 @@ def test_an_action_is_asked_for_again(live: LivePage, tab: Tab) -> None:
     assert live.fake.commands == []
 
 
+def test_a_question_by_keyboard(live: LivePage, tab: Tab) -> None:
+    """A question holds the focus, Cancel first, and Escape gives it back to the button that asked."""
+    live.open()
+    tab.wait_for("document.querySelector('#header button:not(:disabled)') !== null")
+    tab.run("document.querySelector('#header button').focus()")
+    tab.press("Enter", 13, "\r")
+    tab.wait_for("document.querySelector('dialog') !== null")
+    reached = []
+    for _ in range(2):
+        reached.append(tab.run("document.activeElement.innerText"))
+        tab.press("Tab", 9)
+    assert reached == ["Cancel", "Restart"]
+    assert not tab.run("document.getElementById('main').contains(document.activeElement)")
+    tab.press("Escape", 27)
+
+    tab.wait_for("document.querySelector('dialog') === null")
+    assert tab.run("document.activeElement.innerText") == "Restart…"
+    assert live.fake.commands == []
+
+
+@pytest.mark.parametrize("route", ["", "service/web", "logs", "changes"])
+def test_keyboard(live: LivePage, tab: Tab, route: str) -> None:
+    """The Tab key reaches every button of a live page."""
+    live.open(route)
+    tab.wait_for("document.querySelector('#header button') !== null")
+    tab.run("var reached = new Set()")
+    for _ in range(tab.run("document.querySelectorAll('a, button, input, summary, [tabindex]').length")):
+        tab.press("Tab", 9)
+        tab.run("reached.add(document.activeElement)")
+
+    missed = (
+        "[...document.querySelectorAll('button, input')].filter(e => e.checkVisibility() && !reached.has(e)).length"
+    )
+    assert tab.run(missed) == 0
+
+
 @pytest.mark.parametrize(
     ("label", "route", "command"),
     [
