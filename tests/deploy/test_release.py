@@ -90,6 +90,23 @@ def test_a_project_is_deployed(release: Release, environment: Environment) -> No
     assert until(lambda: fetch(environment, url)) == "built\n"
 
 
+def test_the_page_of_an_installation(release: Release, environment: Environment) -> None:
+    """Without its extra, the installed command exports the page, and says what a served one needs."""
+    environment.write("services: {web: {image: busybox}}\n")
+    _, *args = environment.command_line("ui")
+
+    run(release.platform, *args, "--export", "page", folder=environment.folder, variables=environment.variables)
+    served = subprocess.run(
+        [str(release.platform), *args], cwd=environment.folder, env=environment.variables,
+        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    assert 'id="data"' in (environment.folder / "page" / "index.html").read_text()
+    assert served.returncode == 4
+    assert "starlette, uvicorn" in served.stderr
+    assert "pip install 'composeplat[ui]'" in served.stderr
+
+
 @pytest.mark.parametrize("version", [pytest.param("3.12", marks=pytest.mark.endurance), "3.13"])
 def test_other_versions_of_python(release: Release, environment: Environment, version: str, tmp_path: Path) -> None:
     """The wheel deploys with each version of Python that this machine has, from an environment of its own."""
