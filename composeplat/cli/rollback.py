@@ -67,7 +67,7 @@ def _roll_back(planned: Planned, choice: Choice, options: RollbackOptions, deplo
     if show_violations(previewed, planned, as_json=choice.json_diagnostics):
         progress.conclude(f"a policy refuses {planned.where}; nothing was changed")
         return Exit.FAILED
-    if options.dry_run or not previewed.changes:
+    if options.dry_run or not (previewed.changes or target.completes_another):
         data = _document(planned, previewed, previewed, number, diff=True)
         show_document({**data, "status": "previewed" if options.dry_run else "done"}, as_json=options.as_json)
         if not previewed.changes:

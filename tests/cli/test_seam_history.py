@@ -254,6 +254,21 @@ def test_a_dry_run(ready: Seam) -> None:
     assert {name for name, *_ in ready.asked} == {"rollback.preview"}
 
 
+def test_nothing_to_change_after_one_that_was_killed(ready: Seam) -> None:
+    """It runs all the same: without it, the history would end with one that is unfinished."""
+    target = Target(FIRST, Plan(environment="demo", namespace="team"), (), completes_another=True)
+    ready.patch.setattr("composeplat.engine.operations.rollback.find_target", lambda *_: target)
+    ready.gives("rollback.preview", Came())
+    ready.gives("rollback.apply", Came())
+
+    ready.platform("rollback", "--dry-run").assert_success()
+    assert [name for name, *_ in ready.asked] == ["rollback.preview"]
+    outcome = ready.platform("rollback", "--yes").assert_success()
+
+    assert outcome.stderr.endswith("rolled back demo in namespace team to revision 1: nothing changed, 0.0 s\n")
+    assert [name for name, *_ in ready.asked][1:] == ["rollback.preview", "rollback.apply"]
+
+
 def test_nothing_to_change(ready: Seam) -> None:
     """An environment that is as in the revision is left alone, without a question."""
     ready.gives("rollback.preview", Came())

@@ -6,11 +6,14 @@ import base64
 import json
 from pathlib import Path
 
+from composeplat.cluster.api import kind_path
+from composeplat.names import LABEL_PREFIX
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_history import changes, history, project, secrets
 from tests.terminal import Terminal
 
 YES = ("rollback", "--yes")
+ANNOTATION = f"{LABEL_PREFIX}/revision"
 
 
 def image(environment: Environment, service: str) -> str:
@@ -277,6 +280,22 @@ def test_a_rollback_that_is_killed(environment: Environment) -> None:
     assert [image(environment, name) for name in "abc"] == ["busybox:1.37"] * 3
     assert environment.names() >= {"Deployment/c"}
     assert "Deployment/d" not in environment.names()
+    assert [row["result"] for row in history(environment)][:2] == ["done", "unfinished"]
+
+
+def test_a_rollback_that_is_killed_after_its_last_change(environment: Environment) -> None:
+    """Run again, it has nothing to change, and ends well in the history."""
+    environment.deploy(project(a="busybox:1.37")).expect()
+    environment.deploy(project(a="busybox")).expect()
+    environment.platform(*YES).expect()
+    newest = secrets(environment)["3"]
+    recorded = {**json.loads(newest["metadata"]["annotations"][ANNOTATION]), "result": "unfinished"}
+    with environment.api() as api:
+        path = f"{kind_path('v1', 'Secret', environment.namespace)}/{newest['metadata']['name']}"
+        api.patch(path, {"metadata": {"annotations": {ANNOTATION: json.dumps(recorded)}}})
+
+    environment.platform("rollback", "1", "--yes").expect()
+
     assert [row["result"] for row in history(environment)][:2] == ["done", "unfinished"]
 
 

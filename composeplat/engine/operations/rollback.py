@@ -46,6 +46,8 @@ class Target:
     """The values that it had as secrets, each with its name in a Secret, or with none."""
     docker_host: str = ""
     """The Docker that built its images, as the state has it."""
+    completes_another: bool = False
+    """Whether the last deployment failed or was killed: only one that ends well shows that what runs is good."""
 
     def set_up(self, stack: Stack) -> None:
         """Set a stack up for a rollback, in which no image is built and no program of a provider runs."""
@@ -70,7 +72,7 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
     stack.stop_if_interrupted()
     plan = restore_plan(facts["plan"], inputs, present)
     plan = replace(plan, images=_kept_images(stack, plan, present))
-    return Target(revision, plan, tuple(_secrets_of(inputs)), _docker_host(state))
+    return Target(revision, plan, tuple(_secrets_of(inputs)), _docker_host(state), not revisions[0].result.is_good)
 
 
 def _docker_host(state: Mapping[str, Any]) -> str:
