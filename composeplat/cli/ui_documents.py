@@ -33,7 +33,7 @@ Row = dict[str, object]
 
 
 def definition_document(loaded: Loaded, plan: Plan, *, cluster: str, strict: bool) -> dict[str, object]:
-    return {
+    found = {
         "environment": plan.environment,
         "namespace": plan.namespace,
         "cluster": cluster,
@@ -47,6 +47,7 @@ def definition_document(loaded: Loaded, plan: Plan, *, cluster: str, strict: boo
         ],
         "diagnostics": _diagnostic_rows(loaded.report, strict=strict),
     }
+    return cast(Row, progress.masked_data(found))
 
 
 def with_errors(document: Mapping[str, object], loaded: Loaded, *, strict: bool) -> dict[str, object]:

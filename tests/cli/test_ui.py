@@ -24,7 +24,7 @@ TOKEN = {"API_TOKEN": "xyzzy-secret-1"}
 SHOP = """
 services:
   web:
-    image: nginx
+    image: example.com/${API_TOKEN}/nginx
     environment:
       API_TOKEN: ${API_TOKEN}
       MODE: ${MODE:-test}
