@@ -56,6 +56,7 @@ def demonstrate() -> int:
     sys.stdout.write(f"{page}\n{api}\n")
     progress.note(f"the page shows {len(shop['products'])} products, out of {' and '.join(shop['servers'])}")
     progress.note(f"ordered an apple: {ordered} in all, which the next make demo counts on from")
+    progress.note(f"see all of it as a page: platform ui --local --namespace {NAMESPACE}, in {SHOP}")
     progress.note(f"look around with: KUBECONFIG={cluster.layout.kubeconfig} kubectl -n {NAMESPACE} get all")
     progress.note(f"take it down with: platform destroy --local --namespace {NAMESPACE}; platform cluster stop")
     return 0
