@@ -205,12 +205,12 @@ def live_page_that_ends(tab: Tab) -> Iterator[LivePage]:
 def test_an_action_is_asked_for_again(live: LivePage, tab: Tab) -> None:
     """Cancel and Escape start nothing; the question names the services, the namespace and the cluster."""
     live.open("service/web")
-    live.press("Restart…")
+    live.press("Restart web…")
     asked = tab.run("document.querySelector('dialog').innerText")
     assert "Restart web?" in asked
     assert "Namespace shop-dev, cluster staging" in asked
     live.press("Cancel")
-    live.press("Restart…")
+    live.press("Restart web…")
     tab.press("Escape", 27)
     tab.wait_for("document.querySelector('dialog') === null")
     assert live.fake.commands == []
@@ -253,18 +253,18 @@ def test_keyboard(live: LivePage, tab: Tab, route: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "route", "command"),
+    ("label", "about", "route", "command"),
     [
-        ("Restart", "service/web", ["restart", "web"]),
-        ("Sleep", "", ["sleep"]),
-        ("Wake", "service/web", ["wake"]),
+        ("Restart", " web", "service/web", ["restart", "web"]),
+        ("Sleep", "", "", ["sleep"]),
+        ("Wake", "", "service/web", ["wake"]),
     ],
 )
-def test_actions(live: LivePage, tab: Tab, label: str, route: str, command: list[str]) -> None:
+def test_actions(live: LivePage, tab: Tab, label: str, about: str, route: str, command: list[str]) -> None:
     """A confirmed action runs for its services, and its failure is shown."""
     live.fake.command_error = "the cluster refuses it"
     live.open(route)
-    live.press(f"{label}…")
+    live.press(f"{label}{about}…")
     live.press(label)
 
     tab.wait_for(f"{MAIN}.includes('the cluster refuses it')")

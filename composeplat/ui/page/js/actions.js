@@ -3,6 +3,7 @@
 
 const actions = (() => {
   const { element } = dom;
+  const MAX_NAMED_CHARS = 24;
   const QUESTIONS = {
     sleep: ["Sleep", "Their pods are deleted; volumes and addresses stay. Wake them at any time."],
     wake: ["Wake", "They get back the pods that they had before they slept."],
@@ -82,6 +83,7 @@ const actions = (() => {
     if (store.isReadOnly() || !rows.length || !environment()?.has_definition) return [];
     const disabled = isRunning();
     const isAll = !services.length;
+    const about = isAll ? "" : ` ${text.shorten(services.join(", "), MAX_NAMED_CHARS)}`;
     const offered = [
       ["restart", rows.some((row) => !["absent", "asleep"].includes(row.state))],
       ["sleep", isAll && rows.some((row) => !["absent", "asleep", "in-development"].includes(row.state))],
@@ -90,7 +92,7 @@ const actions = (() => {
     return offered
       .filter(([, isOffered]) => isOffered)
       .map(([action]) =>
-        parts.button(`${QUESTIONS[action][0]}…`, () => ask(action, { services }), {
+        parts.button(`${QUESTIONS[action][0]}${about}…`, () => ask(action, { services }), {
           disabled,
           key: `action-${action}`,
         }),

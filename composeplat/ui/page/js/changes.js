@@ -115,10 +115,20 @@ const changes = (() => {
   }
 
   function group([title, rows], index) {
-    return parts.section(title, { id: `part-${index}` }, element("ul", { class: "changes panel" }, rows.map(change)));
+    return parts.section(
+      title,
+      { id: `part-${index}` },
+      element("ul", { class: "changes panel" }, rows.map(lazyChange)),
+    );
   }
 
-  function change(row) {
+  // A preview of many objects is built once.
+  function lazyChange(row) {
+    const key = `${row.kind} ${row.name} ${row.operation}`;
+    return dom.lazy(element("li"), key, JSON.stringify(row), () => change(row, key));
+  }
+
+  function change(row, key) {
     const verb = row.kept ? "keep in the cluster, out of the state" : row.operation;
     const differences = row.differences ?? [];
     const reasons = row.reasons.join("; ");
@@ -133,7 +143,6 @@ const changes = (() => {
         reasons && [": ", element("span", { class: "muted" }, reasons)],
       ),
     ];
-    const key = `${row.kind} ${row.name} ${row.operation}`;
     if (!differences.length)
       return element("li", { "data-key": key, class: "change" }, element("div", { class: "change-head" }, head));
     return element(

@@ -49,20 +49,33 @@ const files = (() => {
     );
   }
 
+  // Large files are built only when they, their messages or the marked line have changed.
   function content(file, marked) {
+    const messages = messagesOf(file);
+    const fingerprint = JSON.stringify([store.documents.definition.stamp, file.path, marked, [...messages]]);
+    const lines = dom.lazy(element("div"), file.path, fingerprint, () => numberedLines(file, marked, messages));
+    return parts.scrolled(`Text of ${file.path}, scrolls`, lines);
+  }
+
+  // Line -> the diagnostics of that line, and the problems of services that originate there.
+  function messagesOf(file) {
     const found = new Map();
     for (const row of store.documents.definition.diagnostics ?? []) {
       if (row.file === file.path) found.set(row.line, [...(found.get(row.line) ?? []), row]);
     }
     for (const row of store.services()) if (row.place?.file === file.path && row.problem) addProblem(found, row);
+    return found;
+  }
+
+  function numberedLines(file, marked, messages) {
     const lines = file.text.split(/\r\n|[\n\r\u0085\u2028\u2029]/);
-    const rows = lines
-      .slice(0, MAX_LINES)
-      .map((line, index) => numbered(line, index + 1, marked, found.get(index + 1)));
+    const shown = lines.slice(0, MAX_LINES);
     const rest = lines.length - MAX_LINES;
-    return parts.scrolled(
-      `Text of ${file.path}, scrolls`,
-      element("div", { class: "file", "data-key": file.path }, rows, rest > 0 && `${text.count(rest, "more line")}`),
+    return element(
+      "div",
+      { class: "file", "data-key": file.path },
+      shown.map((line, index) => numbered(line, index + 1, marked, messages.get(index + 1))),
+      rest > 0 && text.count(rest, "more line"),
     );
   }
 
