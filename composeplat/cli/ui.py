@@ -21,6 +21,7 @@ from composeplat.cli.environment_view import view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.selection import OF_PULUMI, PLANNING, READING, Choice, with_choice
+from composeplat.cluster.kubeconfig import read_kubeconfig
 from composeplat.diagnostics import Exit, MissingPiece
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.target import find_target
@@ -52,7 +53,10 @@ def run_for_cluster(choice: Choice, *, port: int, opens: bool) -> Exit:
     target = find_target(os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local)
     # The error of a cluster that does not answer belongs in the terminal.
     target.identity()
-    return _serve(ClusterSite(target).site(), port=port, opens=opens)
+    # Those that are shown if objects of all namespaces may not be listed.
+    given = (choice.namespace,) if choice.namespace else ()
+    of_contexts = read_kubeconfig(os.environ, choice.kubeconfig).namespaces(choice.context) if not target.layout else ()
+    return _serve(ClusterSite(target, (*given, *of_contexts)).site(), port=port, opens=opens)
 
 
 def _serve(site: Site, *, port: int, opens: bool) -> Exit:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -38,8 +38,10 @@ _ADDRESSES_KEPT_S = 30.0
 class ClusterSite:
     """The environments of a cluster."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, namespaces: Collection[str] = ()) -> None:
+        """Make a site; ``namespaces`` are those that are shown if the user may not list all."""
         self._target = target
+        self._namespaces = namespaces or (target.namespace or _DEFAULT_NAMESPACE,)
 
     def site(self) -> Site:
         # The list of environments is a topic: it changes while the page is open.
@@ -50,7 +52,7 @@ class ClusterSite:
         )
 
     def _read_environments(self, publish: Publish, ended: threading.Event) -> None:
-        listed = EnvironmentList(self._target.access, (self._target.namespace or _DEFAULT_NAMESPACE,))
+        listed = EnvironmentList(self._target.access, self._namespaces)
         try:
             with Api(self._target.access) as api:
                 while not ended.is_set():

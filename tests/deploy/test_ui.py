@@ -22,6 +22,7 @@ import pytest
 
 from tests.browser import PROGRAMS
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.deploy.test_access import restrict
 from tests.deploy.test_up import SH, Up
 from tests.devtools import Tab, open_tab
 
@@ -440,3 +441,13 @@ def test_a_development_session(environment: Environment, tmp_path: Path) -> None
         assert terminal.leave() == 0
         environment.platform("down", "web").expect()
         page.tab.wait_for("[...document.querySelectorAll('tbody tr')].every((row) => /ready/.test(row.innerText))")
+
+
+def test_environments_that_may_be_listed(environment: Environment, tmp_path: Path) -> None:
+    """If you may not list objects in all namespaces, the page says so, and shows those of your contexts."""
+    account = restrict(environment, ["get", "list", "watch"])
+    environment.deploy(SHOP).expect()
+    with ui(environment, tmp_path, "--all", KUBECONFIG=str(account)) as page:
+        page.enter_code()
+        page.tab.wait_for("document.body.innerText.includes('you may not list')")
+        page.tab.wait_for(f"{MAIN}.includes('{environment.namespace}') && {MAIN}.includes('2 ready')")

@@ -82,6 +82,7 @@ const app = (() => {
 
   function receiveList({ topic, data }) {
     if (topic === "environments") store.setSession({ environments: data });
+    else if (topic === "problem") store.set(topic, data);
   }
 
   function receive({ topic, data }) {
