@@ -36,7 +36,8 @@ const frame = (() => {
           "div",
           { class: "identity" },
           logo(),
-          isCluster && element("a", { href: "#/", class: "crumb" }, "Environments"),
+          isCluster && environment && element("a", { href: "#/", class: "crumb" }, "Environments"),
+          !environment && element("p", { class: "environment" }, element("b", {}, "platform")),
           environment && title(environment),
         ),
         environment &&

@@ -44,12 +44,15 @@ const parts = (() => {
     return element("div", { class: "scrolled panel", role: "region", "aria-label": label, tabindex: 0 }, ...children);
   }
 
+  // Rows are [name, value, class]; those without a value are left out.
   function facts(rows) {
     const shown = rows.filter(([, value]) => value !== null && value !== "" && value?.length !== 0);
     return element(
       "dl",
       { class: "facts panel" },
-      shown.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))),
+      shown.map(([name, value, kind]) =>
+        element("div", { class: kind }, element("dt", {}, name), element("dd", {}, value)),
+      ),
     );
   }
 

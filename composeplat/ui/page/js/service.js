@@ -61,17 +61,18 @@ const service = (() => {
       ["Ready", row ? `${row.ready} of ${row.desired}` : ""],
       ["Restarts", row ? text.number(row.restarts) : ""],
       ["Age", row ? parts.age(row.created) : ""],
-      ["Image", row ? overview.image(row) : ""],
-      ["Addresses", row?.urls.length ? element("ul", { class: "addresses" }, parts.addresses(row.urls)) : ""],
+      ["Image", row ? overview.image(row) : "", "long"],
+      ["Addresses", row?.urls.length ? element("ul", { class: "addresses" }, parts.addresses(row.urls)) : "", "long"],
       ["Defined in", defined ? parts.placeLink(defined.place) : ""],
       ["Developed by", row?.developer ?? ""],
       ["Schedule", row?.schedule ? `${row.schedule.cron} (${row.schedule.timezone || "UTC"})` : ""],
-      ["Next runs", (row?.schedule?.next_runs ?? []).map(text.localTime).join(", ")],
+      ["Next runs", (row?.schedule?.next_runs ?? []).map(text.localTime).join(", "), "long"],
       [
         "Not in its pods",
         (row?.omitted_volumes ?? []).map((volume) =>
           element("div", {}, element("code", {}, volume.path), " ", parts.placeLink(volume)),
         ),
+        "long",
       ],
     ]);
   }
