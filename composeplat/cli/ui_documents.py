@@ -55,7 +55,9 @@ def with_errors(document: Mapping[str, object], loaded: Loaded, *, strict: bool)
     report, before = loaded.report, cast("list[Row]", document["files"])
     sources = [*loaded.origins.sources(), *(found.span.source for found in report.sorted())]
     files = {row["path"]: row for row in (*before, *map(_file_row, sources))}
-    return {**document, "files": list(files.values()), "diagnostics": _diagnostic_rows(report, strict=strict)}
+    rows = list(files.values())
+    stamp = _hash([document["stamp"], rows])
+    return {**document, "stamp": stamp, "files": rows, "diagnostics": _diagnostic_rows(report, strict=strict)}
 
 
 def _file_row(source: Source) -> Row:
@@ -80,8 +82,12 @@ def log_row(line: LogLine, names: Mapping[str, str]) -> Line:
 def read_stamp(loaded: Loaded, plan: Plan) -> str:
     """Return a text that differs when the files or the planned objects do. It reveals nothing of either."""
     texts = [(source.name, source.text) for source in loaded.origins.sources()]
-    data = json.dumps([texts, [desired.manifest for desired in plan.objects]], sort_keys=True, default=str)
-    return hashlib.sha256(data.encode(errors="backslashreplace")).hexdigest()
+    return _hash([texts, [desired.manifest for desired in plan.objects]])
+
+
+def _hash(data: object) -> str:
+    text = json.dumps(data, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 
 
 def changed_files(loaded: Loaded) -> tuple[tuple[int, int] | None, ...]:

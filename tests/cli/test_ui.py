@@ -230,3 +230,4 @@ def test_a_file_that_is_no_yaml(project: Project) -> None:
     assert after["files"] == [{"path": "compose.yaml", "text": "services: [\n"}]
     assert after["diagnostics"][0]["line"] in (1, 2)
     assert after["services"] == before["services"]
+    assert after["stamp"] != before["stamp"]

@@ -51,6 +51,17 @@ def test_graph(exported: Exported, tab: Tab) -> None:
     assert "web, service, ready, 2 of 2, Deployment, registry.example.com/shop/web:1.8.2" in names
 
 
+@pytest.mark.parametrize("route", ["", "service/worker"])
+def test_excerpt(exported: Exported, tab: Tab, route: str) -> None:
+    """The lines around the place of a problem are beside it, with its own marked."""
+    exported.open(route)
+
+    tab.wait_for("document.querySelector('.problem .excerpt') !== null")
+    assert "image: registry.example.com/shop/worker" in tab.run("document.querySelector('.is-marked').innerText")
+    numbers = tab.run("[...document.querySelectorAll('.problem .line-number')].map((cell) => cell.dataset.line)")
+    assert numbers == ["23", "24", "25", "26", "27"]
+
+
 def test_marked_line(exported: Exported, tab: Tab) -> None:
     """A place leads to its file, with the line marked, in sight, and its messages beside it."""
     exported.open()

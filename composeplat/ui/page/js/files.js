@@ -4,6 +4,9 @@
 const files = (() => {
   const { element } = dom;
   const MAX_LINES = 20000;
+  const LINE_END = /\r\n|[\n\r\u0085\u2028\u2029]/;
+  // Before and after the line of a place.
+  const EXCERPT_LINES = 2;
   const KEY = /^(\s*(?:- +)*)([^\s:#"'{}[\]&*-][^:#"']*|"[^"]*")(:)(?=\s|$)/;
   let shown = "";
 
@@ -68,7 +71,7 @@ const files = (() => {
   }
 
   function numberedLines(file, marked, messages) {
-    const lines = file.text.split(/\r\n|[\n\r\u0085\u2028\u2029]/);
+    const lines = file.text.split(LINE_END);
     const shown = lines.slice(0, MAX_LINES);
     const rest = lines.length - MAX_LINES;
     return element(
@@ -127,6 +130,25 @@ const files = (() => {
     return [key[1], element("span", { class: "yaml-key" }, key[2]), line.slice(key[1].length + key[2].length)];
   }
 
+  // The lines around a place, with its own marked; nothing if the page does not have the file.
+  function excerpt(place) {
+    const file = place && all().find((row) => row.path === place.file);
+    if (!file) return null;
+    const first = Math.max(1, place.line - EXCERPT_LINES);
+    const lines = file.text.split(LINE_END).slice(first - 1, place.line + EXCERPT_LINES);
+    const rows = lines.map((line, index) => excerptLine(line, first + index, first + index === place.line));
+    return parts.scrolled(`Lines of ${text.place(place)}, scrolls`, element("div", { class: "file excerpt" }, rows));
+  }
+
+  function excerptLine(line, number, isMarked) {
+    return element(
+      "div",
+      { class: `line ${isMarked ? "is-marked" : ""}` },
+      element("span", { class: "line-number", "data-line": number, "aria-hidden": "true" }),
+      element("code", {}, isMarked && element("span", { class: "hidden-text" }, "marked: "), colored(line)),
+    );
+  }
+
   // Bring the marked line into sight, once for each place.
   function shownAt(route) {
     const place = location.hash;
@@ -139,6 +161,7 @@ const files = (() => {
   return {
     title: (route) => route.argument || "Files",
     render,
+    excerpt,
     drawn: shownAt,
     leave: () => {
       shown = "";

@@ -46,7 +46,8 @@ const overview = (() => {
 
   // All that the table or a problem shows of a service.
   function fingerprint(row) {
-    return JSON.stringify([row, text.age(row.created, store.now()), definedImage(row.service)]);
+    const { stamp } = store.documents.definition ?? {};
+    return JSON.stringify([row, text.age(row.created, store.now()), definedImage(row.service), stamp]);
   }
 
   function tone(row) {
@@ -71,6 +72,7 @@ const overview = (() => {
         element("a", { href: routes.to("logs", "", { service: row.service }) }, `Logs of ${row.service}`),
         row.code && element("span", { class: "muted" }, `[${row.code}]`),
       ),
+      files.excerpt(row.place),
       parts.logLines(row.log_lines, `Last log lines of ${row.service}`),
     ];
   }
