@@ -140,6 +140,9 @@ def test_status_as_json() -> None:
                 "pods": ["web-1", "web-2"],
                 "log_lines": [],
                 "omitted_volumes": [],
+                "code": "",
+                "pod_status": [],
+                "developer": "",
             }
         ],
     }

@@ -7,16 +7,13 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from composeplat.cli.selection import Choice
-from composeplat.cli.ui_live import LiveEnvironment
+from composeplat.cli.ui_sources import Place, follow_status
 from composeplat.cluster.access import Access
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Ages
 
 
-def test_a_failure_that_counts_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_that_counts_only_after_a_while() -> None:
     """The status is read so often, also without a change, that nothing seen before is forgotten."""
     ages, ended, seen = Ages(), threading.Event(), []
     snapshot = Snapshot(age=ages.age)
@@ -27,13 +24,8 @@ def test_a_failure_that_counts_only_after_a_while(monkeypatch: pytest.MonkeyPatc
             ended.set()
         return []
 
-    target = SimpleNamespace(access=Access(host="127.0.0.1", port=1))
-    view: Any = SimpleNamespace(environment="shop", namespace="team", planned=SimpleNamespace(target=target))
-    reader = SimpleNamespace(read=read, read_again=read, latest=snapshot, problem="", stop=lambda: None)
-    monkeypatch.setattr("composeplat.cli.ui_live.StatusReader", lambda *_: reader)
-    environment = LiveEnvironment(Choice(), view).site(read_only=True).find("team", "shop")
-    assert environment is not None
-    environment.sources["status"](lambda *_: None, ended)
+    reader: Any = SimpleNamespace(read=read, read_again=read, latest=snapshot, problem="", stop=lambda: None)
+    follow_status(Place(Access(host="127.0.0.1", port=1), "team", "shop"), reader, lambda *_: None, ended)
 
     (first, _), *_, (last, age) = seen
     assert age >= 0.9 * (last - first)
