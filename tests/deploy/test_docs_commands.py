@@ -80,6 +80,7 @@ PREPARATION = {
         endpoints: [{path: /, service: page, port: 80}]" > compose.yaml
         platform deploy --namespace demo
         """,
+    "docs/ui.md": """echo 'services: {web: {image: "nginx:1.27"}}' > compose.yaml\n""",
     "docs/variables.md": "echo 12345 > token.txt\n",
 }
 #: What a page leaves in the cluster outside of namespaces.
