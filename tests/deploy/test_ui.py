@@ -266,12 +266,12 @@ def test_nothing_is_asked_while_nobody_looks(environment: Environment, tmp_path:
         page.sign_in()
         page.show("logs")
         page.wait_for(" line ")
-        assert page.connections(port) > 3
+        until(lambda: page.connections(port) > 3)
         page.tab.open("about:blank")
         until(lambda: page.connections(port) == 0, seconds=15)
         page.tab.open(page.url)
         page.tab.wait_for("document.querySelector('tbody') !== null")
-        assert page.connections(port) > 3
+        until(lambda: page.connections(port) > 3)
 
 
 # strangers ------------------------------------------------------------------------------------------------------------
