@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -152,17 +153,22 @@ class ClusterStatus:
         self._watcher.stop()
 
     def _rows(self, snapshot: Snapshot) -> list[StatusRow]:
-        urls: dict[str, list[str]] = {}
-        for address in find_addresses(self._api, self._place.namespace, self._place.environment):
-            urls.setdefault(address.service, []).append(self._target.reached_at(address.url))
+        if time.monotonic() - self._addresses_read > _ADDRESSES_KEPT_S:
+            self._urls, self._addresses_read = self._read_urls(), time.monotonic()
         services = [
-            replace(service, urls=tuple(urls.get(service.cluster_name, ())))
+            replace(service, urls=tuple(self._urls.get(service.cluster_name, ())))
             for service in services_of(snapshot, self._place)
         ]
-        rows = status_rows(services, snapshot, datetime.now(UTC))
-        return [
-            replace(row, lines=self._reasons.lines(row.cause)) if row.cause and row.problem else row for row in rows
-        ]
+        return [self._with_lines(row) for row in status_rows(services, snapshot, datetime.now(UTC))]
+
+    def _with_lines(self, row: StatusRow) -> StatusRow:
+        return replace(row, lines=self._reasons.lines(row.cause)) if row.cause and row.problem else row
+
+    def _read_urls(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for address in find_addresses(self._api, self._place.namespace, self._place.environment):
+            found.setdefault(address.service, []).append(self._target.reached_at(address.url))
+        return found
 
 
 def _watcher(place: Place) -> Watcher:
