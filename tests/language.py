@@ -185,34 +185,31 @@ _GO_NAME = re.compile(r"\b(?:func(?: \([^)]*\))?|type|var|const) (\w+)|\b(\w+(?:
 _GO_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
 
 
-def go_texts(path: Path) -> Iterator[Text]:
-    yield Text(Kind.IDENTIFIERS, path, 1, _split(path.stem))
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        code = _GO_STRING.sub('""', line)
-        yield from (Text(Kind.MESSAGES, path, number, text) for text in _GO_STRING.findall(line) if " " in text)
-        if comment := _GO_COMMENT.search(code):
-            yield Text(Kind.COMMENTS, path, number, comment[1])
-            code = code[: comment.start()]
-        for found in _GO_NAME.finditer(code):
-            yield from (
-                Text(Kind.IDENTIFIERS, path, number, _split(name)) for name in (found[1] or found[2]).split(", ")
-            )
-
-
 _JS_NAME = re.compile(r"\b(?:function|class|const|let) (\w+)|^  (?:static |get |async )*(\w+)\([^)]*\) \{")
 
 
+def go_texts(path: Path) -> Iterator[Text]:
+    return _line_texts(path, _GO_NAME)
+
+
 def js_texts(path: Path) -> Iterator[Text]:
+    # Strings of this language have the same quotes.
+    return _line_texts(path, _JS_NAME)
+
+
+def _line_texts(path: Path, names: re.Pattern[str]) -> Iterator[Text]:
+    """Split code with ``//`` comments line by line; its names are what a pattern finds."""
     yield Text(Kind.IDENTIFIERS, path, 1, _split(path.stem))
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        # Strings of this language have the same quotes.
         code = _GO_STRING.sub('""', line)
         yield from (Text(Kind.MESSAGES, path, number, text) for text in _GO_STRING.findall(line) if " " in text)
         if comment := _GO_COMMENT.search(code):
             yield Text(Kind.COMMENTS, path, number, comment[1])
             code = code[: comment.start()]
-        for found in _JS_NAME.finditer(code):
-            yield Text(Kind.IDENTIFIERS, path, number, _split(found[1] or found[2]))
+        for found in names.finditer(code):
+            yield from (
+                Text(Kind.IDENTIFIERS, path, number, _split(name)) for name in (found[1] or found[2]).split(", ")
+            )
 
 
 def doc_texts(path: Path) -> Iterator[Text]:

@@ -13,16 +13,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from composeplat.cli.events import events_document
-from composeplat.cli.logs import follow_logs
 from composeplat.cli.status import Reasons
 from composeplat.cli.ui_documents import page_document
-from composeplat.cli.ui_sources import LogLines, Place, follow_events, follow_history, follow_status, latest_events
+from composeplat.cli.ui_sources import (
+    LogLines,
+    Place,
+    follow_events,
+    follow_history,
+    follow_status,
+    latest_events,
+    open_logs,
+)
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import find_addresses
 from composeplat.cluster.environment_list import EnvironmentList
 from composeplat.cluster.environments import DeployedEnvironment, find_environments
 from composeplat.cluster.events import read_events
-from composeplat.cluster.logs import LogQuery
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, status_rows
 from composeplat.cluster.watching import FURTHER_KINDS, Watcher
@@ -107,11 +113,7 @@ class ClusterEnvironment:
         follow_history(self._place, publish, ended, threading.Event())
 
     def open_logs(self, asked: LogRequest) -> LogLines:
-        place = self._place
-        names = _Chosen(asked.services)
-        query = LogQuery(tail=asked.tail)
-        follower = follow_logs(place.access, place.namespace, place.environment, names, query, lambda _: None)
-        return LogLines(follower, {})
+        return open_logs(self._place, _Chosen(asked.services), {}, asked.tail)
 
 
 class _Chosen:

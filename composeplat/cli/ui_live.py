@@ -13,15 +13,21 @@ from composeplat import progress
 from composeplat.cli.environment_view import EnvironmentView
 from composeplat.cli.events import events_document, events_of
 from composeplat.cli.hidden_values import hide_secrets_of
-from composeplat.cli.logs import follow_logs
 from composeplat.cli.operations import ask_cluster, for_target, load_plan, stack_for
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cli.status import StatusReader
 from composeplat.cli.ui_actions import action_arguments
 from composeplat.cli.ui_documents import changed_files, definition_document, page_document, read_stamp, with_errors
-from composeplat.cli.ui_sources import LogLines, Place, follow_events, follow_history, follow_status, latest_events
+from composeplat.cli.ui_sources import (
+    LogLines,
+    Place,
+    follow_events,
+    follow_history,
+    follow_status,
+    latest_events,
+    open_logs,
+)
 from composeplat.cluster.api import Api
-from composeplat.cluster.logs import LogQuery
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN
@@ -156,12 +162,4 @@ class LiveEnvironment:
     def _open_logs(self, asked: LogRequest) -> LogLines:
         view = self._view
         names = {key: name for key, name in view.names.items() if not asked.services or name in asked.services}
-        place = self._place
-        follower = follow_logs(
-            place.access, place.namespace, place.environment, names, LogQuery(tail=asked.tail), _ignore
-        )
-        return LogLines(follower, names)
-
-
-def _ignore(_: str) -> None:
-    """Leave out a note about the connection: the status has it too."""
+        return open_logs(self._place, names, names, asked.tail)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Protocol
 
 from composeplat import progress
 from composeplat.cli.history import history_document
+from composeplat.cli.logs import follow_logs
 from composeplat.cli.status import status_document
 from composeplat.cli.ui_documents import log_row
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import EnvironmentEvent
 from composeplat.cluster.live_list import LiveList
-from composeplat.cluster.logs import Follower
+from composeplat.cluster.logs import Follower, LogQuery
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.status import StatusRow
 from composeplat.cluster.watching import AGE_KEPT_S
@@ -120,6 +121,16 @@ def follow_history(place: Place, publish: Publish, ended: threading.Event, chang
         deadline = time.monotonic() + _HISTORY_INTERVAL_S
         while not (ended.is_set() or changed.wait(_EVENTS_INTERVAL_S) or time.monotonic() > deadline):
             pass
+
+
+def open_logs(place: Place, names: Container[str], shown: Mapping[str, str], tail: int | None) -> LogLines:
+    """Follow the logs of some services, by their names in the cluster; ``shown`` has their names on the page."""
+    query = LogQuery(tail=tail)
+    return LogLines(follow_logs(place.access, place.namespace, place.environment, names, query, _ignore), shown)
+
+
+def _ignore(_: str) -> None:
+    """Leave out a note about the connection: the status has it too."""
 
 
 class LogLines:
