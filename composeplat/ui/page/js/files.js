@@ -98,26 +98,24 @@ const files = (() => {
           id: `L${number}`,
           "aria-current": isMarked ? "true" : null,
         },
-        element("span", { class: "line-number", "data-line": number, "aria-hidden": "true" }),
+        lineNumber(number),
         element("code", {}, colored(line)),
       ),
       messages.length > 0 && element("ul", { class: "line-messages" }, messages.map(message)),
     ];
   }
 
+  function lineNumber(number) {
+    return element("span", { class: "line-number", "data-line": number, "aria-hidden": "true" });
+  }
+
   function message(row) {
-    return element(
-      "li",
-      { class: `message ${states.look(row.severity).tone}` },
-      states.icon(row.severity),
-      element(
-        "div",
-        {},
-        element("b", {}, `${row.severity}: `),
-        row.message,
-        row.code && element("span", { class: "muted" }, ` [${row.code}]`),
-        row.hint && element("div", { class: "hint" }, row.hint),
-      ),
+    return parts.message(
+      row.severity,
+      element("b", {}, `${row.severity}: `),
+      row.message,
+      row.code && element("span", { class: "muted" }, ` [${row.code}]`),
+      row.hint && element("div", { class: "hint" }, row.hint),
     );
   }
 
@@ -144,7 +142,7 @@ const files = (() => {
     return element(
       "div",
       { class: `line ${isMarked ? "is-marked" : ""}` },
-      element("span", { class: "line-number", "data-line": number, "aria-hidden": "true" }),
+      lineNumber(number),
       element("code", {}, isMarked && element("span", { class: "hidden-text" }, "marked: "), colored(line)),
     );
   }

@@ -96,18 +96,18 @@ const parts = (() => {
 
   // A diagnostic, or what a command reports: severity, message, hint, place.
   function diagnostic(row) {
-    return element(
-      "li",
-      { class: `message ${states.look(row.severity).tone}` },
-      states.icon(row.severity),
-      element(
-        "div",
-        {},
-        element("p", {}, element("b", {}, `${row.severity}: `), row.message),
-        row.hint && element("p", { class: "hint" }, row.hint),
-        element("p", { class: "muted small" }, row.file && placeLink(row), row.code && ` [${row.code}]`),
-      ),
+    return message(
+      row.severity,
+      element("p", {}, element("b", {}, `${row.severity}: `), row.message),
+      row.hint && element("p", { class: "hint" }, row.hint),
+      element("p", { class: "muted small" }, row.file && placeLink(row), row.code && ` [${row.code}]`),
     );
+  }
+
+  // A message in a list, with the mark of its severity.
+  function message(severity, ...content) {
+    const tone = states.look(severity).tone;
+    return element("li", { class: `message ${tone}` }, states.icon(severity), element("div", {}, content));
   }
 
   function diagnostics(rows) {
@@ -130,6 +130,7 @@ const parts = (() => {
     age,
     addresses,
     logLines,
+    message,
     diagnostics,
     button,
   };
