@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from tests.browser import PROGRAMS
 
 _TIMEOUT_S = 20
 _POLL_INTERVAL_S = 0.02
@@ -161,6 +166,16 @@ def open_tab(program: str, folder: Path) -> Iterator[Tab]:
         os.close(ours_out)
         browser.wait(_TIMEOUT_S)
         os.close(ours_in)
+
+
+@contextmanager
+def open_tab_or_skip(folder: Path) -> Iterator[Tab]:
+    """Start the browser that this machine has; a test is skipped without one."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if not program:
+        pytest.skip("needs a browser: make extras")
+    with open_tab(program, folder) as tab:
+        yield tab
 
 
 def _pipe() -> tuple[int, int]:

@@ -22,9 +22,8 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
-from tests.browser import PROGRAMS
 from tests.conftest import ROOT
-from tests.devtools import Tab, open_tab
+from tests.devtools import Tab, open_tab_or_skip
 
 SIDEBAR: dict[str, list[str]] = tomllib.loads((ROOT / "docs" / "site" / "sidebar.toml").read_text())
 PAGES = ["README.html", *(page.removesuffix(".md") + ".html" for pages in SIDEBAR.values() for page in pages)]
@@ -173,10 +172,7 @@ def served(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if not program:
-        pytest.skip("needs a browser: make extras")
-    with open_tab(program, tmp_path_factory.mktemp("browser")) as tab:
+    with open_tab_or_skip(tmp_path_factory.mktemp("browser")) as tab:
         yield tab
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.ui.export import write_page
-from tests.browser import PROGRAMS
-from tests.devtools import Tab, open_tab
+from tests.devtools import Tab, open_tab_or_skip
 from tests.ui import documents
 from tests.ui.live import FakeEnvironment
 from tests.ui.served import Client, serving, site_of
@@ -23,10 +21,7 @@ MAIN = "document.getElementById('main').innerText"
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if not program:
-        pytest.skip("needs a browser: make extras")
-    with open_tab(program, tmp_path_factory.mktemp("browser")) as tab:
+    with open_tab_or_skip(tmp_path_factory.mktemp("browser")) as tab:
         yield tab
 
 
