@@ -11,7 +11,7 @@ import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import table, wants_color, write_json, write_output
+from composeplat.cli.console import place_row, table, wants_color, write_json, write_output
 from composeplat.cli.gathering import gather
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
@@ -210,7 +210,7 @@ def _finding_data(finding: Finding) -> dict[str, object]:
         "effect": finding.effect,
         "severity": str(diagnostic.severity),
         "code": diagnostic.code,
-        **_place_data(diagnostic.span),
+        **place_row(diagnostic.span),
         "path": dotted(diagnostic.path),
         "message": diagnostic.message,
         "hint": diagnostic.hint,
@@ -223,12 +223,8 @@ def _statement_data(statement: Statement) -> dict[str, object]:
     return {
         "topic": statement.topic,
         "text": statement.text,
-        **(_place_data(statement.span) if statement.span else {}),
+        **(place_row(statement.span) if statement.span else {}),
     }
-
-
-def _place_data(span: Span) -> dict[str, object]:
-    return {"file": span.source.name, "line": span.line, "column": span.column}
 
 
 @app.command(

@@ -150,13 +150,14 @@ def silence(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def place_row(place: Span) -> dict[str, object]:
+    return {"file": place.source.name, "line": place.line, "column": place.column}
+
+
 def as_data(diagnostic: Diagnostic, *, strict: bool) -> dict[str, object]:
-    span = diagnostic.span
     return {
-        "file": span.source.name,
-        "line": span.line,
-        "column": span.column,
-        "length": span.length,
+        **place_row(diagnostic.span),
+        "length": diagnostic.span.length,
         "severity": str(diagnostic.severity_under(strict=strict)),
         "code": diagnostic.code,
         "path": dotted(diagnostic.path),

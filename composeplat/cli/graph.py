@@ -45,9 +45,8 @@ def run(choice: Choice, *, form: Format, services: Sequence[str]) -> Exit:
     failed = show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
     if failed:
         return Exit.INVALID
-    if not loaded.settings.domain:
-        plan = replace(plan, endpoints=tuple(replace(endpoint, urls=()) for endpoint in plan.endpoints))
-    write_unmasked(_RENDERERS[form](make_graph(loaded.project, plan.limited_to(services))))
+    graph = make_graph(loaded.project, plan.limited_to(services), with_urls=bool(loaded.settings.domain))
+    write_unmasked(_RENDERERS[form](graph))
     return Exit.DONE
 
 

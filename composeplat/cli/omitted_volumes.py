@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from composeplat.cli.console import place_row
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.check import check_omitted_mounts
@@ -43,12 +44,5 @@ def left_out_line(row: Mapping[str, object]) -> str:
 
 
 def left_out_rows(loaded: Loaded, service: str, cause: Cause) -> list[dict[str, object]]:
-    return [
-        {
-            "path": dotted(mount.path),
-            "file": mount.span.source.name,
-            "line": mount.span.line,
-            "column": mount.span.column,
-        }
-        for mount in left_out(loaded, service, cause).sorted()
-    ]
+    missing = left_out(loaded, service, cause).sorted()
+    return [{"path": dotted(mount.path), **place_row(mount.span)} for mount in missing]

@@ -14,7 +14,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import wants_color, write_json, write_output
+from composeplat.cli.console import place_row, wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
@@ -28,7 +28,7 @@ from composeplat.cluster.probes import read_last_lines
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, age, short_image, status_rows
 from composeplat.dev.lease import describe_holder, lease_holder
-from composeplat.diagnostics import Exit, Span, printable
+from composeplat.diagnostics import Exit, printable
 
 app = App()
 
@@ -202,10 +202,6 @@ def status_document(environment: str, namespace: str, rows: Iterable[StatusRow])
         for row in rows
     ]
     return document("status", environment, namespace, services=services)
-
-
-def place_row(place: Span) -> dict[str, object]:
-    return {"file": place.source.name, "line": place.line, "column": place.column}
 
 
 def status_screen(

@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from composeplat import __version__, progress
-from composeplat.cli.console import as_data
+from composeplat.cli.console import as_data, place_row
 from composeplat.cli.logs import clean_line
-from composeplat.cli.status import place_row
 from composeplat.cluster.logs import LogLine
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN
@@ -33,12 +31,13 @@ Row = dict[str, object]
 
 
 def definition_document(loaded: Loaded, plan: Plan, *, cluster: str, strict: bool) -> dict[str, object]:
+    knows_domain = loaded.settings.domain not in ("", UNKNOWN_DOMAIN)
     found = {
         "environment": plan.environment,
         "namespace": plan.namespace,
         "cluster": cluster,
         "stamp": read_stamp(loaded, plan),
-        "graph": graph_row(make_graph(loaded.project, _without_unknown_domain(loaded, plan))),
+        "graph": graph_row(make_graph(loaded.project, plan, with_urls=knows_domain)),
         "files": [_file_row(source) for source in loaded.origins.sources()],
         "services": [_service_row(loaded, service.name) for service in plan.services],
         "variables": [
@@ -103,12 +102,6 @@ def _file_state(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
-
-
-def _without_unknown_domain(loaded: Loaded, plan: Plan) -> Plan:
-    if loaded.settings.domain and loaded.settings.domain != UNKNOWN_DOMAIN:
-        return plan
-    return replace(plan, endpoints=tuple(replace(endpoint, urls=()) for endpoint in plan.endpoints))
 
 
 def _masked_lines(text: str) -> str:

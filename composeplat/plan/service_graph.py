@@ -52,17 +52,17 @@ class Graph:
     edges: tuple[GraphEdge, ...]
 
 
-def make_graph(project: Project, plan: Plan) -> Graph:
-    """Make the graph of a plan, which may have some services of the project only."""
+def make_graph(project: Project, plan: Plan, *, with_urls: bool = True) -> Graph:
+    """Make the graph of a plan, which may have some services only; without a domain, endpoints have no URLs."""
     services = {service.name: project.services[service.name] for service in plan.services}
-    nodes = {node.key: node for node in _nodes(project, plan, services)}
+    nodes = {node.key: node for node in _nodes(project, plan, services, with_urls=with_urls)}
     edges = _merged(edge for edge in _edges(project, plan, services) if edge.source in nodes and edge.target in nodes)
     return Graph(title=f"{plan.environment} in namespace {plan.namespace}", nodes=tuple(nodes.values()), edges=edges)
 
 
-def _nodes(project: Project, plan: Plan, services: Mapping[str, Service]) -> Iterator[Node]:
+def _nodes(project: Project, plan: Plan, services: Mapping[str, Service], *, with_urls: bool) -> Iterator[Node]:
     for endpoint in plan.endpoints:
-        yield Node(kind=NodeKind.ENDPOINT, name=endpoint.name, details=endpoint.urls[:1])
+        yield Node(kind=NodeKind.ENDPOINT, name=endpoint.name, details=endpoint.urls[:with_urls])
     for planned in plan.services:
         details = _service_details(services[planned.name], planned)
         yield Node(kind=NodeKind.SERVICE, name=planned.name, details=details)
