@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -21,6 +21,7 @@ from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import EnvironmentEvent, read_events
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import age
+from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import Exit
 
 app = App()
@@ -33,8 +34,7 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
     if view is None:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
-        workloads = view.take_snapshot(api).workloads
-        found = events_of(view, api.items(events_path(view)), workloads)
+        found = events_of(view, api, api.items(events_path(view)))
     if as_json:
         write_json(events_document(view.environment, view.namespace, found))
     elif not found:
@@ -49,11 +49,12 @@ def events_path(view: EnvironmentView) -> str:
     return kind_path("v1", "Event", view.namespace)
 
 
-def events_of(
-    view: EnvironmentView, listed: Iterable[Object], workloads: Mapping[tuple[str, str], Object]
-) -> list[EnvironmentEvent]:
+def events_of(view: EnvironmentView, api: Api, listed: Iterable[Object]) -> list[EnvironmentEvent]:
     """Return those of the namespace's events that are of the environment, oldest first."""
-    return read_events(listed, view.queries(workloads), _other_objects(view))
+    # Of the workloads, only those of development add names; all of them are Deployments.
+    path = kind_path("apps/v1", "Deployment", view.namespace) + environment_selector(view.environment)
+    deployments = {("Deployment", item["metadata"]["name"]): item for item in api.items(path)}
+    return read_events(listed, view.queries(deployments), _other_objects(view))
 
 
 def _other_objects(view: EnvironmentView) -> dict[str, str]:

@@ -93,8 +93,7 @@ def _status(view: EnvironmentView, api: Api) -> object:
 
 
 def _events(view: EnvironmentView, api: Api) -> object:
-    workloads = view.take_snapshot(api).workloads
-    return events_document(view.environment, view.namespace, events_of(view, api.items(events_path(view)), workloads))
+    return events_document(view.environment, view.namespace, events_of(view, api, api.items(events_path(view))))
 
 
 def _history(view: EnvironmentView, api: Api) -> object:

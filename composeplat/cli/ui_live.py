@@ -143,7 +143,7 @@ class LiveEnvironment:
 
     def _events_document(self, api: Api, listed: list[Object]) -> dict[str, object]:
         view = self._view
-        found = events_of(view, listed, view.take_snapshot(api).workloads)
+        found = events_of(view, api, listed)
         return events_document(view.environment, view.namespace, latest_events(found))
 
     def _read_history(self, publish: Publish, ended: threading.Event) -> None:
