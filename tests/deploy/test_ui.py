@@ -87,8 +87,8 @@ class Ui:
     def click(self, text: str) -> None:
         """Press the last button with a text, which is that of a dialog if there is one."""
         found = f"[...document.querySelectorAll('button')].filter((b) => b.innerText.trim() === {json.dumps(text)})"
-        self.tab.wait_for(f"{found}.some((b) => !b.disabled)")
-        self.tab.run(f"{found}.filter((b) => !b.disabled).at(-1).click()")
+        self.tab.wait_for(f"{found}.some((b) => !b.ariaDisabled)")
+        self.tab.run(f"{found}.filter((b) => !b.ariaDisabled).at(-1).click()")
 
     def connections(self, port: int) -> int:
         """Count the open connections of the process to a port of this machine."""

@@ -77,7 +77,7 @@ class LivePage:
 
     def press(self, label: str) -> None:
         """Press a button by its label."""
-        button = f"[...document.querySelectorAll('button')].findLast(b => b.innerText === {label!r} && !b.disabled)"
+        button = f"[...document.querySelectorAll('button')].findLast(b => b.innerText === {label!r} && !b.ariaDisabled)"
         self.tab.wait_for(f"{button} !== undefined")
         self.tab.run(f"{button}.click()")
 

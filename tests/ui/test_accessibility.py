@@ -17,7 +17,7 @@ from tests.ui.test_page import ROUTES
 WIDTHS = (360, 1280)
 SCHEMES = ("light", "dark")
 #: Everything that a person can use, in the order of the page; the graph and the log list are single stops each.
-USABLE = "a[href], button:not(:disabled), input, summary, [tabindex='0']"
+USABLE = "a[href], button:not([aria-disabled]), input, summary, [tabindex='0']"
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: make extras installs it")
 
 

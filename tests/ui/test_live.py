@@ -106,12 +106,20 @@ def test_only_changed_elements_are_written(live: LivePage, tab: Tab) -> None:
 
 
 def test_an_operation(live: LivePage, tab: Tab) -> None:
-    """A deploy from a terminal is shown with the phase of each service, until it ends."""
+    """A deploy from a terminal is shown with the phase of each service, until it ends.
+
+    The buttons do nothing meanwhile, and keep the focus.
+    """
     live.open()
+    tab.wait_for("document.querySelector('#header button') !== null")
+    tab.run("document.querySelector('#header button').focus()")
     live.fake.documents["operation"] = documents.operation()
     tab.wait_for(f"{MAIN}.includes('Deploy by ann')")
     assert "1 of 2 pods are ready" in tab.run("document.querySelector('.phases').innerText")
-    assert tab.run("[...document.querySelectorAll('#header button')].every(b => b.disabled)")
+    assert tab.run("[...document.querySelectorAll('#header button')].every(b => b.ariaDisabled === 'true')")
+    assert tab.run("document.activeElement === document.querySelector('#header button')")
+    tab.run("document.activeElement.click()")
+    assert tab.run("document.querySelector('dialog')") is None
 
     live.fake.documents["operation"] = documents.operation("failed") | {"ended": "2000-01-01T00:00:00Z"}
     tab.wait_for(f"!{MAIN}.includes('Deploy by ann')")
@@ -219,7 +227,7 @@ def test_an_action_is_asked_for_again(live: LivePage, tab: Tab) -> None:
 def test_a_question_by_keyboard(live: LivePage, tab: Tab) -> None:
     """A question holds the focus, Cancel first, and Escape gives it back to the button that asked."""
     live.open()
-    tab.wait_for("document.querySelector('#header button:not(:disabled)') !== null")
+    tab.wait_for("document.querySelector('#header button:not([aria-disabled])') !== null")
     tab.run("document.querySelector('#header button').focus()")
     tab.press("Enter", 13, "\r")
     tab.wait_for("document.querySelector('dialog') !== null")

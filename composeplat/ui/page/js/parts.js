@@ -114,8 +114,10 @@ const parts = (() => {
     return rows?.length ? element("ul", { class: "messages panel" }, rows.map(diagnostic)) : null;
   }
 
+  // A disabled button does nothing, and keeps the keyboard focus, which the browser takes from one with `disabled`.
   function button(label, onclick, { kind = "", disabled = false, key = null } = {}) {
-    return element("button", { type: "button", class: kind, onclick, disabled, "data-key": key }, label);
+    const state = disabled ? { "aria-disabled": "true" } : { onclick };
+    return element("button", { type: "button", class: kind, "data-key": key, ...state }, label);
   }
 
   return {
