@@ -1,6 +1,6 @@
 """One list of objects for one reader, kept current by a watch.
 
-Owns when it is listed again: only while its watch can't be followed.
+Owns when it is listed again: while its watch can't be followed; and the wait for something about its objects.
 Must not interpret the objects. For an environment with all its kinds there is
 :class:`~composeplat.cluster.watching.Watcher`.
 """
@@ -8,14 +8,24 @@ Must not interpret the objects. For an environment with all its kinds there is
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
 from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watch_stream import WatchStream
+from composeplat.system.deadline import Deadline
+
+T = TypeVar("T")
 
 _POLL_INTERVAL_S = 0.5
+#: How often a wait looks at the clock, and lets its caller stop it; nothing is requested for that.
+_CHECK_INTERVAL_S = 0.1
+#: A proxy may hold back the events of a watch without an end: a wait lists the objects once in this time.
+_RELIST_INTERVAL_S = 10.0
 
 
 class LiveList:
@@ -27,6 +37,7 @@ class LiveList:
         self._failure: Exception | None = None
         self._cache = ObjectCache()
         self._is_listed = False
+        self._listed_at = 0.0
         self._stream = WatchStream(
             access=access,
             path=path,
@@ -37,10 +48,11 @@ class LiveList:
         )
 
     def read(self, api: Api) -> list[Object]:
-        """Return the objects as they are now; lists them if no watch has."""
+        """Return the objects as they are now; where they can't be watched, as they were listed a moment ago."""
         if self._failure is not None:
             raise self._failure
-        if not self._is_listed or self.is_broken:
+        if not self._is_listed or (self.is_broken and time.monotonic() - self._listed_at >= _POLL_INTERVAL_S):
+            self._listed_at = time.monotonic()
             self._cache.replace(*api.list_with_version(self._stream.path))
         if not self._is_listed:
             self._is_listed = True
@@ -52,9 +64,15 @@ class LiveList:
         """Whether it is not watched at present, so that a reader has to come back by itself."""
         return self._stream.is_broken
 
-    def wait(self) -> None:
+    def list_again(self, api: Api) -> None:
+        """List the objects although they are watched; a watch that has not delivered the news is given up."""
+        self._cache.replace(*api.list_with_version(self._stream.path), is_watched=True)
+        if self._cache.is_behind:
+            self._stream.give_up()
+
+    def wait(self, at_most_s: float | None = None) -> None:
         """Wait until something may have changed, or the list has to be read again."""
-        self._changed.wait(_POLL_INTERVAL_S if self.is_broken else None)
+        self._changed.wait(_POLL_INTERVAL_S if self.is_broken and at_most_s is None else at_most_s)
         self._changed.clear()
 
     def stop(self) -> None:
@@ -64,3 +82,26 @@ class LiveList:
     def _fail(self, error: Exception) -> None:
         self._failure = error
         self._changed.set()
+
+
+def wait_for(api: Api, path: str, check: Callable[[list[Object]], T], deadline: Deadline) -> T:
+    """Wait until ``check`` of the objects of a path returns something true, and return that.
+
+    Once the deadline has passed, the last answer is returned. The objects are watched: while none changes, next to
+    nothing is requested. ``check`` is called often all the same, so it may raise to end the wait.
+    """
+    live = LiveList(api.access, path)
+    try:
+        live.read(api)
+        listed_at = time.monotonic()
+        while True:
+            is_last = deadline.has_passed
+            if is_last or time.monotonic() - listed_at > _RELIST_INTERVAL_S:
+                live.list_again(api)
+                listed_at = time.monotonic()
+            answer = check(live.read(api))
+            if answer or is_last:
+                return answer
+            live.wait(deadline.pause_s(_CHECK_INTERVAL_S))
+    finally:
+        live.stop()

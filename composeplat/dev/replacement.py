@@ -14,9 +14,9 @@ from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.live_list import LiveList
+from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.snapshot import Object
-from composeplat.cluster.watching import Watcher
+from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
 from composeplat.dev.dev_workload import (
     DevWorkloadInputs,
@@ -136,24 +136,31 @@ class Replacement:
     def _wait_until_ended(self, uid: str, subject: str, verb: str) -> None:
         """Wait for the end of a workload's pods: two programs on one volume could corrupt it."""
         with progress.step(f"{self.name}: waiting for the end of {subject}", is_transient=True):
-            deadline = Deadline(_PODS_TIMEOUT_S)
-            if poll(lambda: not self._pods_of(uid), deadline, interval_s=_POLL_INTERVAL_S):
+            pods = kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment)
+            if wait_for(self.api, pods, self._none_of(uid), Deadline(_PODS_TIMEOUT_S)):
                 return
         raise ComposeplatError(
             f"{subject} of service '{self.name}' {verb} not ended after {_PODS_TIMEOUT_S:.0f} s", "run this again"
         )
 
-    def _pods_of(self, uid: str) -> list[Object]:
-        owners = {uid, *(_uid(replica_set) for replica_set in self._owned("ReplicaSet", "apps/v1", {uid}))}
-        return self._owned("Pod", "v1", owners)
+    def _none_of(self, uid: str) -> Callable[[list[Object]], bool]:
+        """Return a check that no pod belongs to a workload, by itself or by one of its ReplicaSets."""
+        controllers: dict[str, str] = {}
 
-    def _owned(self, kind: str, version: str, owners: set[str]) -> list[Object]:
-        objects = self.api.object_metadata(kind_path(version, kind, self.namespace))
-        return [
-            metadata
-            for metadata in objects
-            if {owner["uid"] for owner in metadata["metadata"].get("ownerReferences") or []} & owners
-        ]
+        def controller_of(replica_set: str) -> str:
+            if replica_set not in controllers:
+                found = self.api.find(f"{kind_path('apps/v1', 'ReplicaSet', self.namespace)}/{replica_set}")
+                owners = _owners(found) if found else []
+                controllers[replica_set] = str(owners[0]["uid"]) if owners else ""
+            return controllers[replica_set]
+
+        def is_of(pod: Object) -> bool:
+            return any(
+                owner["uid"] == uid or (owner["kind"] == "ReplicaSet" and controller_of(owner["name"]) == uid)
+                for owner in _owners(pod)
+            )
+
+        return lambda pods: not any(map(is_of, pods))
 
     def wait_until_ready(self, watcher: Watcher, timeout: float, on_message: Callable[[str], None]) -> None:
         """Wait until the dev workload's pod is ready; raises as soon as the cluster shows that it won't be."""
@@ -223,5 +230,5 @@ def _is_ready(status: ServiceStatus) -> bool:
     return status.state is WorkloadState.READY
 
 
-def _uid(metadata: Object) -> str:
-    return str(metadata["metadata"]["uid"])
+def _owners(found: Object) -> list[Object]:
+    return found["metadata"].get("ownerReferences") or []

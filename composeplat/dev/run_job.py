@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import WorkloadState, workload_status
+from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.logs import Cursor
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
 from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination
@@ -27,6 +28,8 @@ from composeplat.plan.desired import Manifest, Plan, ServicePlan
 from composeplat.system.deadline import Deadline, poll
 from composeplat.system.records import record
 
+#: Between looks at what the watches have brought; and between two connections to a log.
+_CHECK_INTERVAL_S = 0.1
 _POLL_INTERVAL_S = 0.3
 #: The kubelet reports the end of a container a moment after its log ends.
 _END_TIMEOUT_S = 60.0
@@ -89,14 +92,19 @@ class RunJob:
         watcher = Watcher(self.api.access, self.plan.namespace, self.plan.environment)
 
         def started() -> str:
-            snapshot = watcher.take_snapshot(self.api)
+            snapshot = watcher.latest
+            if snapshot is None:
+                return ""
             status = workload_status("Job", name, snapshot)
             pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in status.pods and _has_started(pod)]
             if not pods and status.state is WorkloadState.FAILED and status.cause:
                 raise ComposeplatError(status.cause.sentence(self.service.name), status.cause.hint)
             return str(pods[0]["metadata"]["name"]) if pods else ""
 
-        found = poll(started, deadline, interval_s=_POLL_INTERVAL_S)
+        try:
+            found = poll(started, deadline, interval_s=_CHECK_INTERVAL_S)
+        finally:
+            watcher.stop()
         if not found:
             message = (
                 f"the run '{name}' of service '{self.service.name}' has not started after {deadline.seconds:.0f} s"
@@ -132,9 +140,17 @@ class RunJob:
         return self.api.get(f"{kind_path('v1', 'Pod', self.plan.namespace)}/{name}")
 
     def exit_status(self, pod: str) -> int:
-        end = poll(lambda: last_termination(self._pod(pod)), Deadline(_END_TIMEOUT_S), interval_s=_POLL_INTERVAL_S)
+        unreported = ComposeplatError(f"the end of pod '{pod}' is not reported", "platform status shows its run")
+
+        def end_of(pods: list[Object]) -> Object | None:
+            if not pods:
+                raise unreported
+            return last_termination(pods[0])
+
+        path = kind_path("v1", "Pod", self.plan.namespace) + f"?fieldSelector=metadata.name%3D{pod}"
+        end = wait_for(self.api, path, end_of, Deadline(_END_TIMEOUT_S))
         if not end:
-            raise ComposeplatError(f"the end of pod '{pod}' is not reported", "platform status shows its run")
+            raise unreported
         return int(end.get("exitCode", 1))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.failure_causes import Cause, describe_termination, pod_failure_cause
+from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended
 from composeplat.cluster.watching import environment_selector
 from composeplat.codes.causes import CauseCode
@@ -33,7 +34,8 @@ from composeplat.names import RUN_LABEL
 from composeplat.plan.desired import ServicePlan
 from composeplat.system.deadline import Deadline, poll
 
-_POLL_INTERVAL_S = 0.2
+#: Between looks at what the watches have brought.
+_CHECK_INTERVAL_S = 0.05
 _INTERRUPT_GRACE_S = 10
 _READ_WRITE_ONCE = ["ReadWriteOnce"]
 _WRONG_ARCHITECTURE = "exec format error"
@@ -96,6 +98,9 @@ class RunPods:
     def _path(self, name: str) -> str:
         return f"{kind_path('v1', 'Pod', self.namespace)}/{name}"
 
+    def _named(self, kind: str, field_selector: str) -> str:
+        return f"{kind_path('v1', kind, self.namespace)}?fieldSelector={field_selector}"
+
     def _is_there(self, name: str) -> bool:
         pod = self.api.find(self._path(name))
         return pod is not None and not has_ended(pod)
@@ -118,20 +123,26 @@ class RunPods:
 
     def _runs(self, name: str, deadline: Deadline, *, may_retry: bool) -> bool:
         """Wait until the pod runs; false if its node has another architecture."""
-        pod: Object | None = None
+        pods = LiveList(self.api.access, self._named("Pod", f"metadata.name%3D{name}"))
+        events = LiveList(self.api.access, self._named("Event", f"involvedObject.name%3D{name}"))
 
         def state() -> str:
-            nonlocal pod
-            pod = self.api.get(self._path(name))
-            return self._state(pod, may_retry=may_retry)
+            listed = pods.read(self.api)
+            if not listed:
+                raise ComposeplatError(f"the pod '{name}' was deleted", "run the command again")
+            return self._state(listed[0], events, may_retry=may_retry)
 
-        found = poll(state, deadline, interval_s=_POLL_INTERVAL_S)
+        try:
+            found = poll(state, deadline, interval_s=_CHECK_INTERVAL_S)
+        finally:
+            pods.stop()
+            events.stop()
         if not found:
             message = f"the pod for service '{self.service.name}' does not run after {deadline.seconds:.0f} s"
             raise ComposeplatError(message, "give it more time with --timeout")
         return found == "running"
 
-    def _state(self, pod: Object, *, may_retry: bool) -> str:
+    def _state(self, pod: Object, events: LiveList, *, may_retry: bool) -> str:
         for container in container_statuses(pod):
             state: Mapping[str, Object] = container.get("state") or {}
             if "running" in state:
@@ -142,7 +153,7 @@ class RunPods:
                     return "retry"
             if "terminated" in state:
                 raise self._error(describe_termination(state["terminated"], "ended", CauseCode.NOT_STARTED))
-        cause = pod_failure_cause(pod, self._snapshot(pod), is_job=True)
+        cause = pod_failure_cause(pod, self._snapshot(pod, events), is_job=True)
         if cause is not None:
             raise self._error(cause)
         return ""
@@ -150,12 +161,11 @@ class RunPods:
     def _error(self, cause: Cause) -> ComposeplatError:
         return ComposeplatError(f"{self.service.name}: {cause.message}", cause.hint)
 
-    def _snapshot(self, pod: Object) -> Snapshot:
-        selector = f"?fieldSelector=involvedObject.uid={pod['metadata']['uid']}"
-        events: list[Object] = []
+    def _snapshot(self, pod: Object, events: LiveList) -> Snapshot:
+        listed: list[Object] = []
         with contextlib.suppress(ApiError):
-            events = self.api.items(kind_path("v1", "Event", self.namespace) + selector)
-        return Snapshot(pods=[pod], events=events, age=self._age)
+            listed = events.read(self.api)
+        return Snapshot(pods=[pod], events=listed, age=self._age)
 
     def _age(self, key: str) -> float:
         return time.monotonic() - self._seen.setdefault(key, time.monotonic())

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.adoption import Action, Adoption, LiveObjects
@@ -138,14 +139,11 @@ class AdoptionSteps:
         api.patch(self._path(entry), _stop_patch(api.get(self._path(entry))))
         owners = {self._uid(entry), *(found["metadata"]["uid"] for found in self._replica_sets(api, entry))}
         path = kind_path("v1", "Pod", self.plan.namespace)
-        self._wait(
-            lambda: not any(_owners(pod) & owners for pod in api.items(path)),
-            f"the pods of {entry.kind} '{entry.name}' have not ended",
-        )
+        have_ended = wait_for(api, path, lambda pods: not any(_owners(p) & owners for p in pods), Deadline(_TIMEOUT_S))
+        _expect(f"the pods of {entry.kind} '{entry.name}' have not ended", is_done=have_ended)
 
     def _wait(self, is_done: Callable[[], bool], failure: str) -> None:
-        if not poll(is_done, Deadline(_TIMEOUT_S), interval_s=_POLL_INTERVAL_S):
-            raise ComposeplatError(f"{failure} after {_TIMEOUT_S:.0f} s", "look for its finalizers and its pods")
+        _expect(failure, is_done=poll(is_done, Deadline(_TIMEOUT_S), interval_s=_POLL_INTERVAL_S))
 
     # after the deploy
 
@@ -213,3 +211,8 @@ def _refusal(entry: Adoption, error: ApiError) -> ComposeplatError:
 def handed_over_services(entries: Iterable[Adoption]) -> list[str]:
     """Return the services that are away for a moment."""
     return list(dict.fromkeys(str(entry.path[-1]) for entry in entries if entry.is_interrupted))
+
+
+def _expect(failure: str, *, is_done: bool) -> None:
+    if not is_done:
+        raise ComposeplatError(f"{failure} after {_TIMEOUT_S:.0f} s", "look for its finalizers and its pods")

@@ -16,7 +16,7 @@ from typing import Any
 from composeplat.cluster.api import Api
 from composeplat.cluster.health import HealthMonitor
 from composeplat.cluster.identity import address_identity
-from composeplat.cluster.live_list import LiveList
+from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError
@@ -111,13 +111,14 @@ class Stack:
     def watch(self, api: Api, path: str, check: Callable[[list[Object]], bool], deadline: Deadline) -> bool:
         """Wait until ``check`` is true of the objects of a path; return whether it was before the deadline.
 
-        The objects are watched: while none changes, nothing is requested.
+        The objects are watched: while none changes, next to nothing is requested. An interrupt raises.
         """
-        live = LiveList(self.target.access, path)
-        try:
-            return self.poll(lambda: check(live.read(api)), deadline)
-        finally:
-            live.stop()
+
+        def check_uninterrupted(objects: list[Object]) -> bool:
+            self.stop_if_interrupted()
+            return check(objects)
+
+        return wait_for(api, path, check_uninterrupted, deadline)
 
     def pause(self) -> None:
         """Sleep for a moment between two checks."""

@@ -8,8 +8,9 @@ from queue import Queue
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.live_list import LiveList
+from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.snapshot import Object
+from composeplat.system.deadline import Deadline
 from tests.cluster.objects import Answer, Server, given, no_server, refusal, until
 
 PATH = "/api/v1/namespaces/team/pods?labelSelector=x"
@@ -79,3 +80,51 @@ def test_a_watch_of_something_else(server: Server) -> None:
         live.wait()
         assert names(live, api) == ["a"]
     live.stop()
+
+
+def gone(objects: list[Object]) -> bool:
+    return not objects
+
+
+def test_a_wait(server: Server) -> None:
+    """It ends with the event, and the list was asked for once."""
+    events: Queue[Object | None] = Queue()
+    server.watches = {PATH.partition("?")[0]: Answer(events=events)}
+    looks = 0
+
+    def check(objects: list[Object]) -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 4:
+            events.put({"type": "DELETED", "object": item("a", 6)})
+        return gone(objects)
+
+    with Api(server.access) as api:
+        assert wait_for(api, PATH, check, Deadline(30))
+    events.put(None)
+    assert server.paths.count(PATH) == 1
+
+
+def test_a_wait_for_an_event_that_is_held_back(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list finds what the watch does not deliver."""
+    monkeypatch.setattr("composeplat.cluster.live_list._RELIST_INTERVAL_S", 0.2)
+    events: Queue[Object | None] = Queue()
+    server.watches = {PATH.partition("?")[0]: Answer(events=events)}
+
+    def check(objects: list[Object]) -> bool:
+        server.otherwise = given(version="6")
+        return gone(objects)
+
+    with Api(server.access) as api:
+        assert wait_for(api, PATH, check, Deadline(30))
+    events.put(None)
+
+
+def test_a_wait_in_vain(server: Server) -> None:
+    """The deadline ends it, after a last list."""
+    events: Queue[Object | None] = Queue()
+    server.watches = {PATH.partition("?")[0]: Answer(events=events)}
+    with Api(server.access) as api:
+        assert not wait_for(api, PATH, gone, Deadline(0.3))
+    events.put(None)
+    assert server.paths.count(PATH) == 2
