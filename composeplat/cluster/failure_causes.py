@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from composeplat.cluster.error_text import FREE_DISK, shorten
-from composeplat.cluster.pull_errors import explain_pull_error, is_throttled, telling_error
+from composeplat.cluster.pull_errors import explain_pull_error, is_missing, is_throttled, telling_error
 from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
@@ -115,7 +115,7 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     waiting = container.get("state", {}).get("waiting", {})
     reason, text = waiting.get("reason", ""), str(waiting.get("message") or "")
     where = {"pod": pod["metadata"]["name"], "container": container["name"]}
-    if reason in ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
+    if reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
         return _image_failure(pod, container, _pull_message(pod, snapshot) or text, reason, snapshot)
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
@@ -191,8 +191,12 @@ def _unfilled(end: Object, container: str) -> Cause:
 
 
 def _image_failure(pod: Object, container: Object, text: str, reason: str, snapshot: Snapshot) -> Cause | None:
-    uid = pod["metadata"]["uid"]
-    if is_throttled(text) or (reason == "ErrImageNeverPull" and snapshot.age(f"unloaded/{uid}") < UNLOADED_FOR):
+    may_come = (
+        # The kubelet tries again after ten seconds.
+        (reason == "ErrImagePull" and not is_missing(text))
+        or (reason == "ErrImageNeverPull" and snapshot.age(f"unloaded/{pod['metadata']['uid']}") < UNLOADED_FOR)
+    )
+    if may_come or is_throttled(text):
         return None
     why, hint = explain_pull_error(text, reason)
     is_ours = container["name"] == TOOLS_CONTAINER

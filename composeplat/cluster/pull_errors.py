@@ -10,6 +10,9 @@ from collections.abc import Iterable
 
 from composeplat.cluster.error_text import FREE_DISK, network_error, shorten
 
+_MISSING = re.compile(
+    r"not found|manifest unknown|does not exist(?!.*no basic auth)|name unknown|name_unknown", re.IGNORECASE
+)
 #: The kubelet starts so many pulls a second (five, in bursts of ten), and tries again later by itself.
 _THROTTLED = "pull QPS exceeded"
 
@@ -17,6 +20,11 @@ _THROTTLED = "pull QPS exceeded"
 def is_throttled(text: str) -> bool:
     """Whether the kubelet has not asked the registry yet, as it pulls many other images."""
     return _THROTTLED in text
+
+
+def is_missing(text: str) -> bool:
+    """Whether the registry has answered that it has no such image: another try gives the same answer."""
+    return bool(_MISSING.search(text))
 
 
 def telling_error(texts: Iterable[str]) -> str:
@@ -33,7 +41,7 @@ def explain_pull_error(text: str, reason: str) -> tuple[str, str]:
         return shorten(text), "load it into the nodes; an image of a build: platform deploy --build"
     if re.search(r"rate limit|toomanyrequests|429 too many", low):
         return "the rate limit of its registry is reached", "log in to the registry, which raises it, or wait"
-    if re.search(r"not found|manifest unknown|does not exist(?!.*no basic auth)|name unknown|name_unknown", low):
+    if is_missing(text):
         return "there is no such image in its registry", "correct the name or the tag, or push the image"
     if re.search(r"no space left on device|disk quota exceeded", low):
         return "the disk of the node is full", FREE_DISK

@@ -20,7 +20,7 @@ from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.progress import Phase, ServiceProgress
 
-#: A deployment does not wait for the end of a Job, but reports a Job that fails within this time.
+#: A deployment does not wait for the end of a Job, but reports one that fails within this time after its start.
 _JOB_STABLE_S = 10.0
 #: A service without a health check counts as ready while it runs. A crashing one runs for a moment too, and its node
 #: reports once a second, so all have to stay ready for this time.
@@ -183,12 +183,15 @@ class Monitor:
         self._ready_pods.note(snapshot)
         running = only_run = False
         pods: set[str] = set()
+        job_pods: set[str] = set()
         # The service that was not ready the last time is first: with many of them, it is mostly the only one to judge.
         going = sorted(self._unfailed_services(), key=lambda service: service.name != self._awaited)
         for service in going:
             status = service_status(*service.workload, service.cluster_name, snapshot)
             if status.state is WorkloadState.STARTED and service.workload_kind == "Job":
-                running = True
+                if self.applied.get(service.name) != _BEFORE_ALL_ROUNDS:
+                    running = True
+                    job_pods.update(status.pods)
             elif status.state is not WorkloadState.FAILED and not status.is_done:
                 self._stable_since = None
                 self._awaited = service.name
@@ -198,10 +201,12 @@ class Monitor:
                 pods.update(status.pods)
         if self._stable_since is None:
             self._stable_since = time.monotonic()
-        if running:
-            return time.monotonic() - self._stable_since >= _JOB_STABLE_S
-        return not only_run or (
-            time.monotonic() - self._ready_pods.all_since(pods, snapshot, otherwise=self._stable_since) >= _STABLE_S
+
+        def have_been_ready_for(names: set[str]) -> float:
+            return time.monotonic() - self._ready_pods.all_since(names, snapshot, otherwise=self._stable_since or 0.0)
+
+        return (not running or have_been_ready_for(job_pods) >= _JOB_STABLE_S) and (
+            not only_run or have_been_ready_for(pods) >= _STABLE_S
         )
 
     def _only_runs(self, service: ServicePlan) -> bool:

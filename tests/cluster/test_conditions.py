@@ -687,6 +687,24 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
     assert failed(cause, POD) == web(made, *events)
 
 
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        pytest.param("not found", WorkloadState.FAILED, id="no-such-image"),
+        pytest.param("manifest unknown", WorkloadState.FAILED, id="no-such-tag"),
+        pytest.param("dial tcp: connection refused", WorkloadState.WAITING, id="registry-down"),
+        pytest.param("401 Unauthorized", WorkloadState.WAITING, id="no-login"),
+        pytest.param("", WorkloadState.WAITING, id="no-words"),
+    ],
+)
+def test_the_first_pull(text: str, state: WorkloadState) -> None:
+    """An image that its registry does not have is a failure at once; anything else may be over at the second try."""
+    made = pod(SET, state=waiting("ErrImagePull", text))
+
+    assert web(made).state is state
+    assert web(made, event(made, "Failed", f'Failed to pull image "{IMAGE}": {text}')).state is state
+
+
 def test_an_image_whose_pull_was_put_off() -> None:
     """The kubelet starts five pulls a second, reports the others as failed, and tries them again: no failure."""
     made = pod(SET, state=PULLING)

@@ -15,7 +15,7 @@ from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.progress import Phase
-from tests.cluster.objects import deployment, pod, replica_set, running, snapshot
+from tests.cluster.objects import deployment, job, pod, replica_set, running, snapshot
 
 URN = "urn:pulumi:team::shop::composeplat:index:ComposeStack$kubernetes:apps/v1:Deployment::shop-workload/web"
 APPLIED, LATER = 3, 9
@@ -107,6 +107,55 @@ def test_other_containers_were_ready_before(clock: list[float], before: Snapshot
 def test_ready_for_good(parameters: dict[str, Any]) -> None:
     """What a health check found ready, or what did not change, is waited for no longer."""
     assert monitor(**parameters).is_over(READY, LATER)
+
+
+JOB = job()
+JOB_RUNS = (JOB, pod(JOB, state=running(), ready=True))
+
+
+def monitor_with_job(*, job_operation: Operation) -> Monitor:
+    """One of a service and a Job, both reported as applied."""
+    item = monitor()
+    (web,) = item.plan.services
+    migrate = ServicePlan(name="migrate", cluster_name="migrate", workload_kind="Job", image="x", objects=())
+    made = Monitor(
+        plan=Plan(environment="shop", namespace="team", services=(web, migrate)),
+        on_progress=lambda _: None,
+        chosen=frozenset({"web", "migrate"}),
+    )
+    urn = URN.replace("apps/v1:Deployment", "batch/v1:Job").replace("/web", "/migrate")
+    changes = {
+        URN: Change(urn=URN, operation=Operation.UPDATE, kind="Deployment", name="web"),
+        urn: Change(urn=urn, operation=job_operation, kind="Job", name="migrate"),
+    }
+    for changed in changes:
+        made.handle(changed, Events(changes=changes, done=set(changes)), lambda: APPLIED)
+    return made
+
+
+def test_a_running_job(clock: list[float]) -> None:
+    """It is waited for until ten seconds after its start, whenever the other services became ready."""
+    item = monitor_with_job(job_operation=Operation.CREATE)
+    starting = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=False), *JOB_RUNS)
+    ready = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=True), *JOB_RUNS)
+    seen = []
+    for second, view in ((0, starting), (6, starting), (7, ready), (9.9, ready), (10, ready)):
+        clock[0] = 100.0 + second
+        seen.append(item.is_over(view, LATER))
+
+    assert seen == [False, False, False, False, True]
+
+
+def test_a_job_that_runs_from_a_deployment_before(clock: list[float]) -> None:
+    """Only the other services are waited for."""
+    item = monitor_with_job(job_operation=Operation.SAME)
+    ready = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=True), *JOB_RUNS)
+    seen = []
+    for second in (0, 1.5):
+        clock[0] = 100.0 + second
+        seen.append(item.is_over(ready, LATER))
+
+    assert seen == [False, True]
 
 
 @pytest.mark.usefixtures("clock")
