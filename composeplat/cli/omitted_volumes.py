@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from composeplat.cli.console import place_row
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.check import check_omitted_mounts
 from composeplat.compose.load import Loaded

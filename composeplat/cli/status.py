@@ -22,8 +22,8 @@ from composeplat.cli.operations import document
 from composeplat.cli.schedules import schedule_fields, schedule_line
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.endpoints import Address
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.probes import read_last_lines
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, age, short_image, status_rows

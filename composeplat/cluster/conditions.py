@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
 from composeplat.cluster.failure_causes import (
-    Cause,
     format_times,
     pod_creation_failure_cause,
     pod_failure_cause,

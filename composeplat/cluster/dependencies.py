@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
-from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
 from composeplat.system.records import record

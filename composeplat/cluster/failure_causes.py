@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import FREE_DISK, shorten
 from composeplat.cluster.pull_errors import explain_pull_error, is_missing, is_throttled, telling_error
 from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
@@ -56,54 +57,12 @@ _KILLED = 137
 _NOT_FOUND = 127
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """Why a workload fails."""
-
-    code: CauseCode
-    message: str
-    origin: tuple[str, ...] = ()
-    """The key of the service that is responsible, such as ``("image",)``."""
-    hint: str = ""
-    pod: str = ""
-    container: str = ""
-    previous: bool = False
-    """The log lines are those of the container's previous run."""
-    logs: bool = False
-    """The log of the container may show why."""
-    lines: tuple[str, ...] = ()
-    """The log lines, if they are known already."""
-    exit_status: int | None = None
-    has_subject: bool = False
-    """The message has a subject of its own, as "its health check failed" has; else the service is its subject."""
-
-    @property
-    def clause(self) -> str:
-        """The cause as a clause after a service's name: ``db, which crashes with exit status 1``."""
-        return f"which {self._predicate}"
-
-    def sentence(self, subject: str) -> str:
-        """Return the cause as a sentence about another subject than the service."""
-        return f"{subject} {self._predicate}"
-
-    @property
-    def _predicate(self) -> str:
-        return f"failed: {self.message}" if self.has_subject else self.message
-
-
 # pods
 
 
 def pod_failure_cause(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | None:
-    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-    refusal = scheduling_failure(pod)
-    if refusal is not None:
-        unbound = _unbound(pod, snapshot)
-        if unbound is not None:
-            return unbound
-        if snapshot.age(f"unscheduled/{uid}") < scheduling_limit(pod, snapshot):
-            return None
-        return _unschedulable(refusal, name, autoscaler_refusal(pod, snapshot))
+    if scheduling_failure(pod) is not None:
+        return _unscheduled(pod, snapshot)
     for container in (*init_container_statuses(pod), *container_statuses(pod)):
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
@@ -111,18 +70,40 @@ def pod_failure_cause(pod: Object, snapshot: Snapshot, *, is_job: bool = False) 
     return _unmounted(pod, snapshot) or (None if is_job else _unhealthy(pod, snapshot))
 
 
-def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bool) -> Cause | None:
+def _unscheduled(pod: Object, snapshot: Snapshot) -> Cause | None:
+    unbound = _unbound(pod, snapshot)
+    if unbound is not None:
+        return unbound
+    if snapshot.age(f"unscheduled/{pod['metadata']['uid']}") < scheduling_limit(pod, snapshot):
+        return None
+    return _unschedulable(str(scheduling_failure(pod)), pod["metadata"]["name"], autoscaler_refusal(pod, snapshot))
+
+
+def _uncreated(pod: Object, container: Object, snapshot: Snapshot) -> Cause | None:
+    """Return why a container can't be created."""
     waiting = container.get("state", {}).get("waiting", {})
     reason, text = waiting.get("reason", ""), str(waiting.get("message") or "")
-    where = {"pod": pod["metadata"]["name"], "container": container["name"]}
     if reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
         return _image_failure(pod, container, _pull_message(pod, snapshot) or text, reason, snapshot)
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
         return Cause(
-            code=CauseCode.NOT_STARTED, message=f"can't be started: {shorten(text)}", origin=("command",), **where
+            code=CauseCode.NOT_STARTED,
+            message=f"can't be started: {shorten(text)}",
+            origin=("command",),
+            pod=pod["metadata"]["name"],
+            container=container["name"],
         )
+    return None
+
+
+def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bool) -> Cause | None:
+    uncreated = _uncreated(pod, container, snapshot)
+    if uncreated is not None:
+        return uncreated
+    where = {"pod": pod["metadata"]["name"], "container": container["name"]}
+    reason = container.get("state", {}).get("waiting", {}).get("reason", "")
     last = container.get("lastState", {}).get("terminated") or {}
     restarts = container.get("restartCount", 0)
     if reason == "CrashLoopBackOff" and _fills_volumes(container):
@@ -153,13 +134,24 @@ def _soon_ended(pod: Object, container: Object, time: float) -> Object:
 def _lacked_others(pod: Object, last: Object, snapshot: Snapshot) -> bool:
     """Whether a container may have crashed because another service was not ready yet, or only just.
 
-    Many programs end when their database does not answer, and rely on being restarted.
+    Many programs end when their database does not answer, and rely on being restarted. One that will never start is not
+    waited for.
     """
     if last.get("exitCode") in (0, _NOT_FOUND) or last.get("reason") in ("OOMKilled", "StartError"):
         return False
     others = [other for other in snapshot.pods if service_of(other) != service_of(pod)]
     ready_before = parse_time(last.get("startedAt")) - timedelta(seconds=_ACCEPTS_AFTER_S)
-    return any(not is_ready_or_completed(other) or ready_since(other) > ready_before for other in others)
+    return any(
+        ready_since(other) > ready_before if is_ready_or_completed(other) else not _never_starts(other, snapshot)
+        for other in others
+    )
+
+
+def _never_starts(pod: Object, snapshot: Snapshot) -> bool:
+    if scheduling_failure(pod) is not None:
+        return _unscheduled(pod, snapshot) is not None
+    containers = (*init_container_statuses(pod), *container_statuses(pod))
+    return any(_uncreated(pod, container, snapshot) is not None for container in containers)
 
 
 def fill_failure_cause(pod: Object) -> Cause | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from composeplat.cluster.failure_causes import Cause, describe_termination, fill_failure_cause
+from composeplat.cluster.cause import Cause
+from composeplat.cluster.failure_causes import describe_termination, fill_failure_cause
 from composeplat.cluster.snapshot import Object, first_container, last_termination
 from composeplat.codes.causes import CauseCode
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from itertools import islice
 from zoneinfo import ZoneInfo
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import WorkloadState, workload_status
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot, last_termination, owner_uid
 from composeplat.compose.cron import NEVER, parse_cron
 from composeplat.compose.values import BadValue

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.pod_status import PodRow, pod_rows
 from composeplat.cluster.schedules import ScheduleStatus, schedule_status
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of

@@ -19,9 +19,9 @@ import pulumi
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.dependencies import DependencyState, dependency_cause, dependency_state, pod_to_probe
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import Watcher, environment_selector

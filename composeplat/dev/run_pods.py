@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.failure_causes import Cause, describe_termination, pod_failure_cause
+from composeplat.cluster.cause import Cause
+from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended
 from composeplat.cluster.watching import environment_selector

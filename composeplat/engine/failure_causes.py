@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.dependencies import dependency_cause
-from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.engine.events import Events

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.probes import read_last_lines
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.load.build_inputs import secrets_of_files

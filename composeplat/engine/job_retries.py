@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.engine.failure_logs import failure_of
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.stack import Stack

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.components.resource_names import ResourceName
 from composeplat.engine.events import Events, Operation

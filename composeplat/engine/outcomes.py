@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.diagnostics import ComposeplatError, Report
 from composeplat.engine.events import Change, Violation

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from composeplat.cluster.api import Api
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describe_outdated_pods, service_status
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import TEMPLATE_GENERATION, Object, has_ended, service_of
 from composeplat.cluster.watching import FURTHER_KINDS, Watcher, environment_selector

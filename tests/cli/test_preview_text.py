@@ -14,7 +14,7 @@ from composeplat import progress
 from composeplat.cli.operations import Planned, failure_rows, show_failures, stack_for
 from composeplat.cli.preview import change_rows, changes_summary, changes_text, with_own_name
 from composeplat.cluster.access import Access
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Difference, Operation
 from composeplat.engine.outcomes import Failure, Outcome

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
 from composeplat.engine.events import Change, Difference, Operation, Violation

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.dev.container_commands import Command
 from composeplat.dev.run_pod import RunOptions

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.jobs import job_failure_cause
 from composeplat.cluster.snapshot import Object
 from composeplat.codes.causes import CauseCode
@@ -993,6 +993,22 @@ def crashing(status: int = 1, *, restarts: int = 1, reason: str = "Error") -> Ob
 def test_a_crash_while_another_service_is_not_ready(made: Object, other: Object, state: WorkloadState) -> None:
     """Programs that end while their database does not answer get a few restarts before they fail a deploy."""
     assert web(made, other).state is state
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "state"),
+    [
+        pytest.param("ImagePullBackOff", "not found", WorkloadState.FAILED, id="no-image"),
+        pytest.param("ErrImagePull", "dial tcp", WorkloadState.WAITING, id="maybe-no-image"),
+        pytest.param("CrashLoopBackOff", "", WorkloadState.WAITING, id="it-crashes-too"),
+    ],
+)
+def test_a_crash_while_another_service_never_starts(reason: str, text: str, state: WorkloadState) -> None:
+    """Nothing comes of waiting for a database that can't be there."""
+    other = pod(DB, "0", state=waiting(reason, text))
+    other["metadata"]["labels"] = {SERVICE_LABEL: "db"}
+
+    assert web(crashing(), other).state is state
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.cluster.dependencies import DependencyState, dependency_state, pod_to_probe
-from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
 

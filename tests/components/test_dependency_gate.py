@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.components.dependency_gate import DependencyFailed, DependencyGate

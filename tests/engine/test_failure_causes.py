@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
 from composeplat.engine.events import Change, Events, Operation

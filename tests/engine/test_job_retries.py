@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.job_retries import Retries
 from composeplat.engine.outcomes import Failure

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Events, Operation

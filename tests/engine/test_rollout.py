@@ -11,8 +11,8 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, service_status
-from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.codes.causes import CauseCode

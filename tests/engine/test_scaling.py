@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.cause import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.codes.causes import CauseCode
