@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import queue
 import shutil
@@ -32,14 +33,16 @@ from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
 
-DELAYED_PORT = 25846
-"""Where the API server answers late."""
 DELAY = 0.05
 """In seconds, there and back."""
+SLOW_RATE = 2_500_000
+"""Bytes in a second: 20 megabits, as many have to the outside."""
 PORTS = {"api": 25843, "registry": 25900, "https": 25844, "http": 25880}
 NAMESPACE = "bench"
 FILES, SIZE = 10_000, 4096
 LARGE, SMALL_SIZE = 100_000, 64
+UNDER_WAY = 64
+"""How many pieces of at most 64 KiB are on the wire at once."""
 SWITCHED = 3000
 SAVES = 50
 IDLE = 20.0
@@ -70,6 +73,13 @@ LARGE_SERVICE = """\
     command: sleep 100000
     stop_grace_period: 0
     volumes: ['./large:/app']
+"""
+CODE_SERVICE = """\
+  code:
+    image: busybox:1.37
+    command: sleep 100000
+    stop_grace_period: 0
+    volumes: ['./code:/app']
 """
 #: For the first syncs, each on a volume of its own: file systems are slow for minutes where many files were deleted.
 FRESH = """\
@@ -182,10 +192,13 @@ class Up:
 
 
 class LateServer:
-    """The API server behind a wire that takes half of ``DELAY`` each way."""
+    """The API server behind a wire that takes half of ``DELAY`` each way, and can be slow too."""
 
-    def __init__(self) -> None:
-        self.listener = socket.create_server(("127.0.0.1", DELAYED_PORT))
+    def __init__(self, rate: float = math.inf) -> None:
+        self.rate = rate
+        """Bytes in a second."""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -197,12 +210,12 @@ class LateServer:
             far = socket.create_connection(("127.0.0.1", PORTS["api"]))
             for one, other in ((near, far), (far, near)):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                under_way: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+                under_way: queue.Queue[tuple[float, bytes]] = queue.Queue(UNDER_WAY)
                 threading.Thread(target=self._take, args=(one, under_way), daemon=True).start()
                 threading.Thread(target=self._give, args=(other, under_way), daemon=True).start()
 
     @staticmethod
-    def _take(source: socket.socket, under_way: queue.SimpleQueue[tuple[float, bytes]]) -> None:
+    def _take(source: socket.socket, under_way: queue.Queue[tuple[float, bytes]]) -> None:
         content = b"-"
         while content:
             try:
@@ -211,8 +224,7 @@ class LateServer:
                 content = b""
             under_way.put((time.monotonic() + DELAY / 2, content))
 
-    @staticmethod
-    def _give(target: socket.socket, under_way: queue.SimpleQueue[tuple[float, bytes]]) -> None:
+    def _give(self, target: socket.socket, under_way: queue.Queue[tuple[float, bytes]]) -> None:
         while True:
             due, content = under_way.get()
             time.sleep(max(0.0, due - time.monotonic()))
@@ -223,6 +235,7 @@ class LateServer:
                 target.sendall(content)
             except OSError:
                 return
+            time.sleep(len(content) / self.rate)
 
     def close(self) -> None:
         self.listener.close()
@@ -275,11 +288,11 @@ def tar_over_exec(ground: Ground, number: int) -> float:
     return seconds
 
 
-def send_tar(ground: Ground, pod: str, script: str) -> float:
-    """Send the tree as an archive to a script in the container."""
+def send_tar(ground: Ground, pod: str, script: str, folder: Path | None = None) -> float:
+    """Send a tree as an archive to a script in the container."""
     began = time.monotonic()
     with subprocess.Popen(
-        [str(shutil.which("tar")), "-C", str(ground.source), "-cf", "-", "."], stdout=subprocess.PIPE
+        [str(shutil.which("tar")), "-C", str(folder or ground.source), "-cf", "-", "."], stdout=subprocess.PIPE
     ) as tar:
         subprocess.run([*ground.kubectl, "exec", "-i", pod, "--", "sh", "-c", script], stdin=tar.stdout, check=True)
     return time.monotonic() - began
@@ -305,25 +318,41 @@ def saves(ground: Ground) -> list[float]:
     return times
 
 
+def behind(server: LateServer, ground: Ground) -> Ground:
+    """The same with all requests to the API server by way of another one."""
+    text = Path(ground.variables["KUBECONFIG"]).read_text()
+    path = ground.folder / "late-kubeconfig"
+    path.write_text(text.replace(f":{PORTS['api']}", f":{server.port}"))
+    registry = f"localhost:{PORTS['registry']}"
+    return replace(
+        ground,
+        kubectl=[f"--kubeconfig={path}" if word.startswith("--kubeconfig=") else word for word in ground.kubectl],
+        variables={**ground.variables, "KUBECONFIG": str(path), "PLATFORM_REGISTRY": registry},
+    )
+
+
 def delayed_saves(ground: Ground) -> list[float]:
     """The same where each message to the API server and back takes ``DELAY`` longer, as does the reader's answer."""
     server = LateServer()
-    text = Path(ground.variables["KUBECONFIG"]).read_text()
-    path = ground.folder / "late-kubeconfig"
-    path.write_text(text.replace(f":{PORTS['api']}", f":{DELAYED_PORT}"))
     try:
-        return saves(
-            replace(
-                ground,
-                variables={
-                    **ground.variables,
-                    "KUBECONFIG": str(path),
-                    "PLATFORM_REGISTRY": f"localhost:{PORTS['registry']}",
-                },
-            )
-        )
+        return saves(behind(server, ground))
     finally:
         server.close()
+
+
+def slow_copies(ground: Ground) -> tuple[float, float]:
+    """The sources of this project over a slow wire: a first sync, and tar over exec."""
+    server = LateServer(SLOW_RATE)
+    try:
+        slow = behind(server, ground)
+        pod = until(partial(slow.running, "app"), 60)
+        tar = send_tar(slow, pod, "mkdir -p /code && tar -C /code -xf -", ground.folder / "code")
+        up = Up(slow, ("sleep", "100000"), service="code")
+        synced = up.at("synced", first=True) - up.at("connected")
+        up.end()
+    finally:
+        server.close()
+    return synced, tar
 
 
 def save(folder: Path, number: int, reader: Up) -> float:
@@ -443,6 +472,8 @@ def measure(ground: Ground, rounds: int) -> dict[str, Any]:
     print(f"  saves: median {statistics.median(saved):.3f} s", file=sys.stderr)
     delayed = delayed_saves(ground)
     print(f"  saves with {DELAY} s of delay: median {statistics.median(delayed):.3f} s", file=sys.stderr)
+    slow, slow_tar = slow_copies(ground)
+    print(f"  over a slow wire: first sync {slow:.2f} s, tar over exec {slow_tar:.2f} s", file=sys.stderr)
     switched, writing = switch(ground)
     print(f"  {SWITCHED} files at once: {switched:.2f} s, of which writing {writing:.2f} s", file=sys.stderr)
     here, there = idle(ground)
@@ -454,6 +485,7 @@ def measure(ground: Ground, rounds: int) -> dict[str, Any]:
         "saved_median": statistics.median(saved), "saved_p95": saved[int(len(saved) * 0.95)],
         "delayed_median": statistics.median(delayed), "delayed_p95": sorted(delayed)[int(len(delayed) * 0.95)],
         "watched_median": statistics.median(watched), "switch": switched,
+        "slow_sync": slow, "slow_tar": slow_tar,
         "switch_writing": writing, "idle_here": here, "idle_in_container": there,
         "large_here": large_here, "large_in_container": large_there,
     }  # fmt: skip
@@ -468,6 +500,7 @@ def missed(figures: Mapping[str, float]) -> list[str]:
         "a save with watch, median": (figures["watched_median"], WATCHED_MEDIAN),
         f"{SWITCHED} files at once": (figures["switch"], SWITCH_WITHIN),
         "first sync, times tar over exec": (figures["first_sync"] / figures["tar_over_exec"], OVER_TAR),
+        "first sync over a slow wire, times tar over exec": (figures["slow_sync"] / figures["slow_tar"], OVER_TAR),
         f"processor for a save among {LARGE} files": (figures["large_here"], LARGE_PROCESSOR),
         "idle, share of a core here": (figures["idle_here"], IDLE_SHARE),
     }
@@ -495,6 +528,12 @@ def show(figures: Mapping[str, float]) -> str:
         ("tar over exec, the same files", f"{figures['tar_over_exec']:.2f} s", ""),
         ("the same archive over exec, written nowhere", f"{figures['tar_on_the_way']:.2f} s", ""),
         ("the same archive unpacked in the container", f"{figures['tar_unpacking']:.2f} s", ""),
+        (
+            f"first sync of the sources of this project over a wire of {SLOW_RATE * 8 // 1_000_000} Mbit/s",
+            f"{figures['slow_sync']:.2f} s ({figures['slow_sync'] / figures['slow_tar']:.2f} times tar)",
+            f"{OVER_TAR} times",
+        ),
+        ("tar over exec, the same files over the same wire", f"{figures['slow_tar']:.2f} s", ""),
         (
             f"processor for a save among {LARGE} files, here",
             f"{figures['large_here'] * 1000:.1f} ms",
@@ -530,8 +569,11 @@ def main(words: Sequence[str] | None = None) -> int:
         folder = work / "project"
         folder.mkdir()
         (folder / "large").mkdir()
+        for name in ("composeplat", "tests", "docs"):
+            source = Path(__file__).parents[1] / name
+            shutil.copytree(source, folder / "code" / name, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
         (folder / "compose.yaml").write_text(
-            COMPOSE + LARGE_SERVICE + "".join(map(FRESH.format, range(options.rounds)))
+            COMPOSE + LARGE_SERVICE + CODE_SERVICE + "".join(map(FRESH.format, range(options.rounds)))
         )
         (folder / "src").mkdir()
         (folder / "src" / "saved").write_text("start\n")

@@ -195,3 +195,30 @@ def test_a_hook_that_runs_once(environment: Environment) -> None:
     assert {pod["metadata"]["uid"] for pod in environment.pods("web")} == before
     rows = environment.platform("status", "--json").expect().json["services"]
     assert {row["service"]: row["state"] for row in rows} == {"web-pre-start-0": "completed", "web": "ready"}
+
+
+def test_a_hook_that_runs_once_of_a_built_service(environment: Environment) -> None:
+    environment.write("FROM busybox:1.37\nRUN echo built >/built\n", "Dockerfile")
+    environment.deploy(ONCE.replace("image: busybox", "build: .").replace("echo $$WHO", "cat /built")).expect()
+
+    name = environment.pods("web")[0]["metadata"]["name"]
+    assert environment.exec(name, "cat", "/notes/runs") == "built\n"
+
+
+def test_a_hook_that_runs_once_of_a_global_service(environment: Environment) -> None:
+    """The pod of each node starts after it, with a port of its node that another order of replacement can't share."""
+    text = (
+        ONCE.replace("scale: 2", "deploy: {mode: global, update_config: {order: start-first}}\n    network_mode: host")
+        .replace('    volumes: ["notes:/notes"]\n', "")
+        .replace("volumes: {notes: {}}\n", "")
+        .replace("echo $$WHO >>/notes/runs", "sleep 1")
+    )
+    warned = environment.deploy(text).expect()
+    assert "has no effect with network_mode: host: two pods of a node can't have the same ports" in warned.stderr
+    (job,) = environment.objects("batch/v1", "Job")
+    (pod,) = environment.pods("web")
+    assert job["status"]["completionTime"] <= environment.started_at("web")
+
+    environment.deploy(text.replace("stop_grace_period: 0", "stop_grace_period: 0\n    environment: {A: b}")).expect()
+    (after,) = environment.pods("web")
+    assert after["metadata"]["uid"] != pod["metadata"]["uid"]

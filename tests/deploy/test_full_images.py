@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from composeplat.local.base_images import fill_image
 from composeplat.local.images import File, Image, push
 from tests.deploy.conftest import SLEEP, Environment
@@ -51,12 +53,20 @@ def push_site(environment: Environment, version: str) -> str:
     return push(site, "sites:1", ("127.0.0.1", environment.cluster.layout.host_ports.registry))
 
 
-def test_a_newer_image_is_deployed_after_its_time(environment: Environment) -> None:
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        pytest.param("", "Deployment", id="deployment"),
+        pytest.param(", volumes: ['/data']", "StatefulSet", id="stateful-set"),
+        pytest.param(", deploy: {mode: global}", "DaemonSet", id="daemon-set"),
+    ],
+)
+def test_a_newer_image_is_deployed_after_its_time(environment: Environment, more: str, kind: str) -> None:
     """A deploy replaces the pods once their image is old enough, and another one in the registry; else they stay."""
     port = environment.cluster.layout.host_ports.registry
     registry = ("127.0.0.1", port)
     reference = f"{environment.namespace}/timed:1"
-    web = f"{{image: 'localhost:{port}/{reference}', stop_grace_period: 0, pull_policy: every_2s}}"
+    web = f"{{image: 'localhost:{port}/{reference}', stop_grace_period: 0, pull_policy: every_2s{more}}}"
     text = f"x-platform: {{full: true}}\nservices: {{web: {web}}}"
 
     def running() -> tuple[str, str]:
@@ -66,6 +76,7 @@ def test_a_newer_image_is_deployed_after_its_time(environment: Environment) -> N
 
     first = push(fill_and_sleep(environment, "1"), reference, registry)
     environment.deploy(text).expect()
+    assert len(environment.objects("apps/v1", kind)) == 1
     before = running()
     assert before[1] == first
     time.sleep(2)

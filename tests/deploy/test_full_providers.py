@@ -9,6 +9,7 @@ from pathlib import Path
 
 from composeplat.system.processes import start_time
 from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.test_full_watch import Watch
 
 PROJECT = f"""
 x-platform: {{full: true}}
@@ -122,6 +123,36 @@ def test_a_provider_fails_or_is_interrupted(environment: Environment) -> None:
     assert process.returncode == 130, errors
     assert "the program of db was ended; nothing was changed in the cluster" in errors
     assert start_time(int(started.read_text())) is None
+
+
+WATCHED = """
+x-platform: {full: true}
+services:
+  web:
+    image: busybox
+    stop_grace_period: 0
+    command: sh -c 'trap exit TERM; while :; do sleep 0.2; done'
+    depends_on: [db]
+    develop: {watch: [{path: ./src, action: sync, target: /src}]}
+  db: {provider: {type: awesome}}
+"""
+
+
+def test_a_dependent_is_watched(environment: Environment) -> None:
+    """A saved file is copied into the pod, and the provider does not run again."""
+    calls = install(environment)
+    environment.write("1", "src/file")
+    environment.deploy(WATCHED, "--allow-providers").expect()
+    before = calls.read_text()
+
+    watch = Watch(environment, "watch", "web")
+    watch.until("watching", service="web")
+    environment.write("2", "src/file")
+    watch.until("copied", files=1)
+    (pod,) = environment.pods("web")
+    assert environment.exec(pod["metadata"]["name"], "cat", "/src/file") == "2"
+    assert watch.end() == 130
+    assert calls.read_text() == before
 
 
 def test_a_provider_that_left_the_file(environment: Environment) -> None:

@@ -7,6 +7,7 @@ require (
 	github.com/fsnotify/fsnotify v1.9.0
 	github.com/go-logr/logr v1.4.3
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
+	github.com/klauspost/compress v1.18.6
 	github.com/mutagen-io/mutagen v0.18.1
 	golang.org/x/sys v0.47.0
 	golang.org/x/term v0.45.0

@@ -227,7 +227,7 @@ func (h *hostile) tree(stream io.ReadWriteCloser) {
 	if wire.Send(stream, wire.AttachReply{}) != nil {
 		return
 	}
-	frames := wire.NewFrames(stream, anything)
+	frames := wire.NewCompressedFrames(stream, anything)
 	for {
 		kind, body, err := frames.Read()
 		if err != nil || kind == 'p' && h.random.IntN(200) == 0 {

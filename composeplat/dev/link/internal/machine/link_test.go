@@ -74,7 +74,7 @@ func TestAFolderThatLosesItsAgentIsNotReady(t *testing.T) {
 		if err != nil || wire.Receive(stream, &head) != nil || wire.Send(stream, wire.AttachReply{}) != nil {
 			return
 		}
-		frames := wire.NewFrames(stream, anything)
+		frames := wire.NewCompressedFrames(stream, anything)
 		if _, _, err := frames.Read(); err == nil {
 			_ = frames.Send('?', nil)
 		}

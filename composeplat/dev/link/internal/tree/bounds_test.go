@@ -30,7 +30,7 @@ func against(t *testing.T, agent func(io.ReadWriter)) *Remote {
 		far.Close()
 	})
 	go func() {
-		if _, _, err := wire.NewFrames(far, limits.Lookup).Read(); err == nil {
+		if _, _, err := wire.NewCompressedFrames(far, limits.Lookup).Read(); err == nil {
 			agent(far)
 		}
 	}()
@@ -106,7 +106,7 @@ func TestAHostileAgentDoesNotFillTheMemory(t *testing.T) {
 		},
 		"a message that claims to be long": func(to io.ReadWriter) {
 			body, _ := wire.Pack(scanAnswer{}, protowire.AppendVarint(nil, 1<<60))
-			_ = wire.NewFrames(struct {
+			_ = wire.NewCompressedFrames(struct {
 				io.ReadWriter
 				io.Closer
 			}{to, nil}, limits.Lookup).Send(frameScan, body)

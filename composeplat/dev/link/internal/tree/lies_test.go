@@ -37,7 +37,7 @@ func scanned(t *testing.T, changes ...*core.Change) (*View, error) {
 	must(t, err)
 	t.Cleanup(func() { remote.Close() })
 	go func() {
-		frames := wire.NewFrames(far, limits.Lookup)
+		frames := wire.NewCompressedFrames(far, limits.Lookup)
 		if _, _, err := frames.Read(); err != nil {
 			return
 		}

@@ -50,7 +50,7 @@ func NewRemote(stream io.ReadWriteCloser, ignores []string) (*Remote, error) {
 		return nil, err
 	}
 	r := &Remote{rules: rules, answers: make(chan answer, maxQueued), changed: make(chan struct{}, 1), view: &View{}}
-	r.frames = wire.NewFrames(stream, r.limit)
+	r.frames = wire.NewCompressedFrames(stream, r.limit)
 	go r.read()
 	return r, nil
 }

@@ -28,7 +28,7 @@ func answering(t *testing.T, answer func(frames *wire.Frames) error) *Remote {
 		far.Close()
 	})
 	go func() {
-		frames := wire.NewFrames(far, limits.Lookup)
+		frames := wire.NewCompressedFrames(far, limits.Lookup)
 		if _, _, err := frames.Read(); err == nil {
 			_ = answer(frames)
 		}

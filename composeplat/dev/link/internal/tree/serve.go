@@ -16,7 +16,7 @@ import (
 
 // Serve answers the requests of a Remote from the tree, until the stream ends.
 func Serve(t *Tree, stream io.ReadWriteCloser) error {
-	s := &server{tree: t, frames: wire.NewFrames(stream, limits.Lookup)}
+	s := &server{tree: t, frames: wire.NewCompressedFrames(stream, limits.Lookup)}
 	ended := make(chan struct{})
 	defer close(ended)
 	defer stream.Close()

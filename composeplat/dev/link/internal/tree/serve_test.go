@@ -28,7 +28,7 @@ func asked(t *testing.T, root string) (frames *wire.Frames, ended chan error) {
 	tree := planted(t, root)
 	go func() { ended <- Serve(tree, far) }()
 	t.Cleanup(func() { near.Close() })
-	return wire.NewFrames(near, limits.Lookup), ended
+	return wire.NewCompressedFrames(near, limits.Lookup), ended
 }
 
 // answerTo sends a request and returns its answer, without what is reported meanwhile.
@@ -88,15 +88,15 @@ func TestARequestThatCanNotBeAnsweredEndsTheStream(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    byte
 		body    []byte
-		then    []byte
+		then    []byte // the kind and the body of another frame
 		message string
 	}{
 		"an unknown request":         {framePart, nil, nil, "unknown request"},
 		"staging without a head":     {frameStage, nil, nil, "EOF"},
 		"a supply without a head":    {frameSupply, nil, nil, "EOF"},
 		"a supply that is cut off":   {frameSupply, append(body[*core.Change](t, supplyRequest{Paths: []string{"a"}}), 9), nil, "cut off"},
-		"contents that do not come":  {frameStage, stage, []byte{framePartEnd, 0, 0, 0, 0}, "contents end too early"},
-		"contents that are none":     {frameStage, stage, []byte{framePart, 0, 0, 0, 1, 0xff}, "cannot parse"},
+		"contents that do not come":  {frameStage, stage, []byte{framePartEnd}, "contents end too early"},
+		"contents that are none":     {frameStage, stage, []byte{framePart, 0xff}, "cannot parse"},
 		"a frame of unexpected kind": {'?', nil, nil, "unexpected frame"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +118,11 @@ func TestARequestThatCanNotBeAnsweredEndsTheStream(t *testing.T) {
 				}
 			}()
 			go func() {
-				_ = wire.NewFrames(near, limits.Lookup).Send(test.kind, test.body)
-				_, _ = near.Write(test.then)
+				frames := wire.NewCompressedFrames(near, limits.Lookup)
+				_ = frames.Send(test.kind, test.body)
+				if len(test.then) > 0 {
+					_ = frames.Send(test.then[0], test.then[1:])
+				}
 			}()
 			select {
 			case err := <-ended:

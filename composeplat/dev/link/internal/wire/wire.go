@@ -1,5 +1,5 @@
 // Package wire is the protocol between this machine and the agent in the container. It owns the greeting, the streams
-// that one carrier is multiplexed into, the messages that open them, frames, and the limits of their sizes.
+// that one carrier is multiplexed into, the messages that open them, frames, their compression, and the limits of their sizes.
 //
 // It must not know files, processes or Kubernetes: both ends use it, and only one of them has each of these.
 package wire
@@ -19,7 +19,7 @@ import (
 )
 
 // Both ends send greeting first: any other output of an exec does not come from an agent.
-const greeting = "composeplat link 2\n"
+const greeting = "composeplat link 3\n"
 
 const (
 	Heartbeat  = 2 * time.Second
@@ -241,7 +241,7 @@ func ReceiveHead(from *bytes.Reader, message any) error {
 
 // Frames reads and writes frames, each a kind and a body, on a stream. Several goroutines may write.
 type Frames struct {
-	stream io.ReadWriteCloser
+	stream io.Closer
 	limit  Limit
 	in     *bufio.Reader
 	out    *bufio.Writer
@@ -249,7 +249,17 @@ type Frames struct {
 }
 
 func NewFrames(stream io.ReadWriteCloser, limit Limit) *Frames {
-	return &Frames{stream: stream, limit: limit, in: bufio.NewReaderSize(stream, 64<<10), out: bufio.NewWriterSize(stream, 64<<10)}
+	return newFrames(stream, stream, stream, limit)
+}
+
+// NewCompressedFrames is for streams with contents of files. It is not for output, of which a compressed window would hold any
+// amount: a command would run far ahead of what its user has seen.
+func NewCompressedFrames(stream io.ReadWriteCloser, limit Limit) *Frames {
+	return newFrames(stream, &blockReader{from: stream}, &blockWriter{to: stream}, limit)
+}
+
+func newFrames(stream io.Closer, in io.Reader, out io.Writer, limit Limit) *Frames {
+	return &Frames{stream: stream, limit: limit, in: bufio.NewReaderSize(in, maxBlock), out: bufio.NewWriterSize(out, maxBlock)}
 }
 
 // Write buffers a frame until the next Flush.
