@@ -301,9 +301,10 @@ def send_tar(ground: Ground, pod: str, script: str, folder: Path | None = None) 
 def parts_of_tar(ground: Ground, number: int) -> tuple[float, float]:
     """The two parts that no way of copying can leave out: the bytes on their way, and the files being written."""
     pod = until(partial(ground.running, "app"), 60)
-    on_the_way = send_tar(ground, pod, "cat >/dev/null")
-    send_tar(ground, pod, "cat >/dev/shm/tree.tar")
-    script = f"mkdir -p /part-{number} && tar -C /part-{number} -xf /dev/shm/tree.tar"
+    # Without a command after it, `cat` is the one whose output is closed, and containerd closes its input then.
+    on_the_way = send_tar(ground, pod, "cat >/dev/null; true")
+    send_tar(ground, pod, "cat >/tree.tar; true")
+    script = f"mkdir -p /part-{number} && tar -C /part-{number} -xf /tree.tar"
     began = time.monotonic()
     subprocess.run([*ground.kubectl, "exec", pod, "--", "sh", "-c", script], check=True)
     return on_the_way, time.monotonic() - began
@@ -340,6 +341,13 @@ def delayed_saves(ground: Ground) -> list[float]:
         server.close()
 
 
+def copy_sources(folder: Path) -> None:
+    """Real source code: that of this project."""
+    for name in ("composeplat", "tests", "docs"):
+        source = Path(__file__).parents[1] / name
+        shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
+
+
 def slow_copies(ground: Ground) -> tuple[float, float]:
     """The sources of this project over a slow wire: a first sync, and tar over exec."""
     server = LateServer(SLOW_RATE)
@@ -347,11 +355,15 @@ def slow_copies(ground: Ground) -> tuple[float, float]:
         slow = behind(server, ground)
         pod = until(partial(slow.running, "app"), 60)
         tar = send_tar(slow, pod, "mkdir -p /code && tar -C /code -xf -", ground.folder / "code")
-        up = Up(slow, ("sleep", "100000"), service="code")
+        up = Up(slow, ("sh", "-c", "find /app -type f | wc -l; sleep 100000"), service="code")
         synced = up.at("synced", first=True) - up.at("connected")
+        count = int(until(lambda: up.lines, 60)[0][1])
         up.end()
+        ground.run("down", "code")
     finally:
         server.close()
+    if count != sum(path.is_file() for path in (ground.folder / "code").rglob("*")):
+        raise Failed(f"{count} files are in the container")
     return synced, tar
 
 
@@ -569,9 +581,7 @@ def main(words: Sequence[str] | None = None) -> int:
         folder = work / "project"
         folder.mkdir()
         (folder / "large").mkdir()
-        for name in ("composeplat", "tests", "docs"):
-            source = Path(__file__).parents[1] / name
-            shutil.copytree(source, folder / "code" / name, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
+        (folder / "code").mkdir()
         (folder / "compose.yaml").write_text(
             COMPOSE + LARGE_SERVICE + CODE_SERVICE + "".join(map(FRESH.format, range(options.rounds)))
         )
@@ -581,6 +591,7 @@ def main(words: Sequence[str] | None = None) -> int:
             ground = Ground(folder, variables, kubectl, api)
             ground.run("deploy")
             make_tree(ground.source, FILES, SIZE)
+            copy_sources(folder / "code")
             figures = measure(ground, options.rounds)
     finally:
         cluster.delete()
