@@ -7,7 +7,6 @@ busy machine differ from run to run; a defect fails both times. ``make endurance
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,9 +17,7 @@ _PYTEST = (sys.executable, "-m", "pytest")
 #: Collecting all other tests takes longer than some of these.
 FOLDERS = ("tests/deploy", "tests/local")
 _SELECTION = ("-m", "cluster and not real and not vm", "--durations", "40")
-#: A third of their time these tests wait for pods, so there is one process more than processors.
-_PROCESSES = (os.cpu_count() or 1) + 1
-_PARALLEL = ("-n", str(_PROCESSES), "--dist", "loadfile", "--no-loadscope-reorder")
+_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _TESTS_FAILED = 1
 
 
