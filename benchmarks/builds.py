@@ -28,8 +28,8 @@ from composeplat.toolchain.tools import BUILDX
 SERVICES = 20
 LARGE = 50_000
 FILES_IN_A_FOLDER = 500
-RUNS = 3
-WARM_UP = 2
+RUNS = 5
+WARM_UP = 3
 """The runs until a build and a deploy have found nothing to do."""
 PEER = "buildx bake"
 

@@ -189,7 +189,7 @@ class Monitor:
         for service in going:
             status = service_status(*service.workload, service.cluster_name, snapshot)
             if status.state is WorkloadState.STARTED and service.workload_kind == "Job":
-                if self.applied.get(service.name) != _BEFORE_ALL_ROUNDS:
+                if self._has_changed(service):
                     running = True
                     job_pods.update(status.pods)
             elif status.state is not WorkloadState.FAILED and not status.is_done:
@@ -199,11 +199,13 @@ class Monitor:
             if self._only_runs(service):
                 only_run = True
                 pods.update(status.pods)
+        now = time.monotonic()
         if self._stable_since is None:
-            self._stable_since = time.monotonic()
+            self._stable_since = now
+        stable_since = self._stable_since
 
         def have_been_ready_for(names: set[str]) -> float:
-            return time.monotonic() - self._ready_pods.all_since(names, snapshot, otherwise=self._stable_since or 0.0)
+            return now - self._ready_pods.all_since(names, snapshot, otherwise=stable_since)
 
         return (not running or have_been_ready_for(job_pods) >= _JOB_STABLE_S) and (
             not only_run or have_been_ready_for(pods) >= _STABLE_S
@@ -214,8 +216,12 @@ class Monitor:
         return (
             service.workload_kind not in ("Job", "CronJob")
             and not service.has_health_check
-            and self.applied.get(service.name) != _BEFORE_ALL_ROUNDS
+            and self._has_changed(service)
         )
+
+    def _has_changed(self, service: ServicePlan) -> bool:
+        """Return whether this deployment has changed a service."""
+        return self.applied.get(service.name) != _BEFORE_ALL_ROUNDS
 
     def unready(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
         """The status of each service that is not ready."""
