@@ -137,7 +137,9 @@ def report(case: Case, taken: Times) -> bool:
         spread = f"{medians[name]:.2f} s ({min(times):.2f}-{max(times):.2f})"
         print(f"| {name} | {spread} | {medians[name] / medians[PEER]:.2f} |")
     is_met = max(medians[name] for name in case.judged) <= case.at_most * medians[PEER]
-    print(f"{' and '.join(case.judged)} at most {case.at_most:g} times {PEER}: {'yes' if is_met else 'NO'}\n")
+    print(
+        f"{' and '.join(case.judged)} at most {case.at_most:g} times {PEER}: {'yes' if is_met else 'NO'}\n", flush=True
+    )
     return is_met
 
 
@@ -147,15 +149,19 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each tool after some to warm up")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
     options = parser.parse_args(words)
+    met: list[bool] = []
 
     with tempfile.TemporaryDirectory() as name:
         cases = find_cases(Path(name))
 
         def use(_api: Api, variables: dict[str, str]) -> dict[str, Times]:
-            return {case.name: measure(case, variables, options.runs) for case in cases}
+            taken = {}
+            for case in cases:
+                taken[case.name] = measure(case, variables, options.runs)
+                met.append(report(case, taken[case.name]))
+            return taken
 
         taken = on_a_cluster(Path(name), use)
-    met = [report(case, taken[case.name]) for case in cases]
     if options.json:
         Path(options.json).write_text(json.dumps(taken, indent=2) + "\n")
     return int(not all(met))

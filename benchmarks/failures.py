@@ -32,7 +32,8 @@ WITHIN = 20.0
 """Seconds after the second event."""
 
 SERVICES = {
-    "image that is not there": "image: 'busybox:no-such-tag'",
+    "image that its registry does not have": f"image: 'localhost:{PORTS['registry']}/busybox:no-such-tag'",
+    "image of a registry that can't be reached": "image: 'localhost:9/busybox:1.37'",
     "crash loop": "{image: 'busybox:1.37', command: sh -c 'echo no database; exit 4'}",
     "node selector that fits no node": "{image: 'busybox:1.37', command: sleep 1000, x-node-selector: {disk: none}}",
 }

@@ -16,9 +16,7 @@ from composeplat.system.records import record
 
 MAX_PORT = 65535
 MAX_PORTS_IN_RANGE = 256
-_ADDRESS = re.compile(
-    r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*|localhost)\Z", re.ASCII
-)
+_ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*|localhost)\Z"
 PROTOCOLS = ("tcp", "udp", "sctp")
 
 
@@ -82,7 +80,7 @@ def parse_port(text: str) -> PortText:
             host_ip = ":".join(address)
         case _:
             raise BadValue(expected)
-    if host_ip and not _ADDRESS.match(host_ip):
+    if host_ip and not re.match(_ADDRESS, host_ip, flags=re.ASCII):
         raise BadValue(expected)
     try:
         targets = parse_port_range(target)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 from composeplat.system.records import record
 
@@ -22,6 +23,8 @@ class Provider:
     """The options of its command line; one with several values is repeated."""
     depends_on: Mapping[str, bool] = field(default_factory=dict)
     """The services that come before, and whether each has to be there."""
+    configuration: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The service in Compose's canonical form, for its program to read."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The variables of dependents, by their whole names; only a deploy knows them."""
 

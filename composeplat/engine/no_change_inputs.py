@@ -160,18 +160,22 @@ class _Reader:
             found = list(_walk(place))
             is_read = self._can_read(found)
             for path, status in found:
-                if follows and stat.S_ISLNK(status.st_mode) and os.path.isdir(path):
-                    raise Doubt(f"a folder behind a link is a part of an image: {path}")
-                _add_status(digest, path[len(place) :], status)
-                if stat.S_ISLNK(status.st_mode):
-                    digest.update(os.fsencode(os.readlink(path)))
+                # With its time too: a file that was changed and changed back may have been read in between.
+                facts = f"\0{path[len(place) :]}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}\0"
                 if not is_read:
-                    _add_change(digest, status)
-                    if stat.S_ISLNK(status.st_mode) and os.path.isfile(path):
-                        _add_change(digest, os.stat(path))
-                elif os.path.isfile(path):
+                    facts += f"{status.st_ctime_ns}\0{status.st_ino}\0"
+                digest.update(facts.encode(errors="surrogateescape"))
+                if stat.S_ISLNK(status.st_mode):
+                    if follows and os.path.isdir(path):
+                        raise Doubt(f"a folder behind a link is a part of an image: {path}")
+                    digest.update(os.fsencode(os.readlink(path)))
+                    if not is_read and os.path.isfile(path):
+                        digest.update(self.digest(os.path.realpath(path)).encode())
+                if is_read and os.path.isfile(path):
                     with open(path, "rb") as stream:
                         digest.update(hashlib.file_digest(stream, "sha256").digest())
+            if not is_read:
+                _refuse_recent(status for _, status in found)
         except OSError as error:
             raise Doubt(f"a file of a build can't be read: {error.strerror}") from error
         return digest.hexdigest()
@@ -188,25 +192,21 @@ class _Reader:
         return True
 
 
-def _add_status(digest: Any, name: str, status: os.stat_result) -> None:
-    """Add a file with its time too: one that was changed and changed back may have been read in between."""
-    facts = f"\0{name}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}\0"
-    digest.update(facts.encode(errors="surrogateescape"))
-
-
-def _add_change(digest: Any, status: os.stat_result) -> None:
-    """Add when a file was changed last, which no program sets. A later change may have the same time for a moment."""
-    if time.time_ns() - status.st_ctime_ns < _RECENT_NS:
+def _refuse_recent(found: Iterable[os.stat_result]) -> None:
+    """Refuse files that have changed just now: a later change may have the same time for a moment."""
+    if max(status.st_ctime_ns for status in found) > time.time_ns() - _RECENT_NS:
         raise Doubt("files of a large build have changed just now")
-    digest.update(f"{status.st_ctime_ns}\0{status.st_ino}\0".encode())
 
 
 def _walk(place: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield a file, or a folder with all files, folders and links in it."""
     yield place, os.lstat(place)
-    if os.path.isdir(place):
-        for top, folders, names in os.walk(place):
-            folders.sort()
-            for name in sorted([*names, *folders]):
-                path = os.path.join(top, name)
-                yield path, os.lstat(path)
+    pending = [place] if os.path.isdir(place) else []
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                pending.append(entry.path)
+            yield entry.path, status

@@ -1,7 +1,7 @@
 """Run the program of a provider, by Compose's protocol for these: a line of JSON for each message on its output.
 
-Owns where the program is looked for, its command line and environment, its limits, and its end: with all processes that
-it started, if it fails, takes too long or is interrupted.
+Owns where the program is looked for, its command line, environment and input, its limits, and its end: with all
+processes that it started, if it fails, takes too long or is interrupted.
 Must not know services or the plan, nor print: messages go to a handler. No text of the program that may have a value is
 part of an error, but for its own messages.
 """
@@ -16,7 +16,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ _PLUGIN_FOLDERS = (
 _NOT_PASSED = "PULUMI_"
 MAX_OUTPUT_BYTES = 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024
+_MAX_UNREAD_BYTES = 1024 * 1024
 _MAX_ERROR_BYTES = 4096
 _MAX_ERROR_LINES = 5
 _METADATA_TIMEOUT_S = 10.0
@@ -85,28 +86,35 @@ class Program:
     timeout_s: float
     is_interrupted: Callable[[], bool]
 
-    def run(self, args: Sequence[str], handle: Callable[[Message], None]) -> None:
-        """Run the program to its end; an error if it fails, says so, or breaks the protocol."""
-        with contextlib.closing(self._lines(["compose", *args], self.timeout_s)) as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    handle(_parse_message(line, number))
+    def run(self, args: Sequence[str], handle: Callable[[Message], str | None]) -> None:
+        """Run the program to its end; an error if it fails, says so, or breaks the protocol.
+
+        What the handler of a message returns is the answer: a line that the program can read from its input.
+        """
+        with self._started(["compose", *args], self.timeout_s, stdin=subprocess.PIPE) as streams:
+            for number, line in enumerate(streams.lines(), start=1):
+                answer = handle(_parse_message(line, number)) if line.strip() else None
+                if answer is not None:
+                    streams.answer(answer)
+            streams.check_status()
 
     def metadata(self) -> Metadata | None:
         """Ask the program for its options; None if it does not say, which it need not."""
         try:
-            text = b"".join(self._lines(["compose", "metadata"], _METADATA_TIMEOUT_S))
+            with self._started(["compose", "metadata"], _METADATA_TIMEOUT_S, stdin=subprocess.DEVNULL) as streams:
+                text = b"".join(streams.lines())
+                streams.check_status()
             return _parse_metadata(json.loads(text))
         except (ProviderError, ValueError, RecursionError):
             return None
 
-    def _lines(self, args: Sequence[str], timeout_s: float) -> Generator[bytes, None, None]:
-        """Yield the lines of the output, then check the status."""
+    @contextlib.contextmanager
+    def _started(self, args: Sequence[str], timeout_s: float, *, stdin: int) -> Iterator[_Streams]:
         try:
             process = subprocess.Popen(
                 [str(self.path), *args],
                 env={name: text for name, text in self.environment.items() if not name.startswith(_NOT_PASSED)},
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 # Ctrl-C is for this process, which ends the program.
@@ -114,10 +122,8 @@ class Program:
             )
         except OSError as error:
             raise ProviderError(f"can't be started: {(error.strerror or str(error)).lower()}") from error
-        with _ending(process):
-            output = _Output(process, Deadline(timeout_s), self.is_interrupted)
-            yield from output.lines()
-            output.check_status()
+        with _ending(process), selectors.DefaultSelector() as selector:
+            yield _Streams(process, selector, Deadline(timeout_s), self.is_interrupted)
 
 
 @contextlib.contextmanager
@@ -135,20 +141,41 @@ def _ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
         wait_for_end(process.pid, Deadline(_GRACE_PERIOD_S))
         raise
     finally:
-        for stream in (process.stdout, process.stderr):
+        for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
 
 
-class _Output:
-    """The output of a program while it runs, and the end of its standard error."""
+class _Streams:
+    """The input and output of a program while it runs, and the end of its standard error."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], deadline: Deadline, is_interrupted: Callable[[], bool]
+        self,
+        process: subprocess.Popen[bytes],
+        selector: selectors.BaseSelector,
+        deadline: Deadline,
+        is_interrupted: Callable[[], bool],
     ) -> None:
-        self._process, self._deadline, self._is_interrupted = process, deadline, is_interrupted
+        self._process, self._selector = process, selector
+        self._deadline, self._is_interrupted = deadline, is_interrupted
         self._errors = bytearray()
+        self._answers = bytearray()
         self._size = 0
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+        for stream in filter(None, (process.stdout, process.stderr)):
+            selector.register(stream, selectors.EVENT_READ)
+
+    def answer(self, line: str) -> None:
+        """Write a line to the input of the program, as soon as it reads."""
+        stdin = self._process.stdin
+        if stdin is None or stdin.closed:
+            return
+        self._answers += line.encode() + b"\n"
+        if len(self._answers) > _MAX_UNREAD_BYTES:
+            raise self._error("does not read the answers that it asks for")
+        if stdin not in self._selector.get_map():
+            self._selector.register(stdin, selectors.EVENT_WRITE)
 
     def lines(self) -> Iterator[bytes]:
         rest = b""
@@ -165,26 +192,35 @@ class _Output:
 
     def _parts(self) -> Iterator[bytes]:
         """Yield what the program writes, until it has ended or closed its output."""
-        process = self._process
-        with selectors.DefaultSelector() as selector:
-            for stream in filter(None, (process.stdout, process.stderr)):
-                selector.register(stream, selectors.EVENT_READ)
-            drained: Deadline | None = None
-            while selector.get_map() and not (drained and drained.has_passed):
-                self._check()
-                for key, _ in selector.select(_POLL_INTERVAL_S):
-                    yield from self._read(selector, key.fileobj)
-                if drained is None and process.poll() is not None:
-                    drained = Deadline(_DRAIN_S)
+        drained: Deadline | None = None
+        while self._selector.get_map() and not (drained and drained.has_passed):
+            self._check()
+            for key, _ in self._selector.select(_POLL_INTERVAL_S):
+                if key.fileobj is self._process.stdin:
+                    self._write(key.fileobj)
+                else:
+                    yield from self._read(key.fileobj)
+            if drained is None and self._process.poll() is not None:
+                drained = Deadline(_DRAIN_S)
 
-    def _read(self, selector: selectors.BaseSelector, stream: Any) -> Iterator[bytes]:
+    def _read(self, stream: Any) -> Iterator[bytes]:
         part = os.read(stream.fileno(), 65536)
         if not part:
-            selector.unregister(stream)
+            self._selector.unregister(stream)
         elif stream is self._process.stdout:
             yield part
         else:
             self._errors = (self._errors + part)[-_MAX_ERROR_BYTES:]
+
+    def _write(self, stream: Any) -> None:
+        try:
+            del self._answers[: os.write(stream.fileno(), self._answers)]
+        except BlockingIOError:
+            return
+        except OSError:  # the program has closed its input
+            self._answers.clear()
+        if not self._answers:
+            self._selector.unregister(stream)
 
     def _check(self) -> None:
         if self._is_interrupted():
@@ -193,6 +229,8 @@ class _Output:
             raise self._error(f"did not end within {self._deadline.seconds:g} s")
 
     def check_status(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         while self._process.poll() is None:
             self._check()
             time.sleep(_POLL_INTERVAL_S)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import json
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -189,7 +190,8 @@ class _Run:
     provider: Provider
     variables: dict[str, str] = field(default_factory=dict)
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: Message) -> str | None:
+        """Note a message, and return the answer to one that asks for something."""
         match message.type:
             case "setenv" | "rawsetenv":
                 self.stack.providers.hide([message.text])
@@ -202,10 +204,10 @@ class _Run:
             case "error":
                 raise ProviderError(f"failed: {printable(message.text.strip())[:_MAX_MESSAGE_CHARS]}")
             case "get-service-config":
-                # It reads the end of its input, as with versions of Compose before this message.
-                logger.debug("%s asks for its configuration, and gets none", self.provider.name)
+                return json.dumps(self.provider.configuration)
             case _:
                 raise ProviderError("sent a message of a type that Compose does not have")
+        return None
 
     def note(self, text: str) -> None:
         first = next(iter(text.strip().splitlines()), "")

@@ -55,8 +55,7 @@ _NOBODY = RunHandlers()
 def prepare(stack: Stack, plan: Plan, *, may_build: bool = True) -> None:
     """Prepare a run with the program of a plan, which needs a builder only if it may build."""
     load_ahead()
-    fingerprints = [found for service in plan.services for found in service.fingerprints]
-    threading.Thread(target=hash_ahead, args=(fingerprints,), daemon=True).start()
+    hash_ahead(found for service in plan.services for found in service.fingerprints)
     builds = bool(plan.images)
     if builds and may_build:
         stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)

@@ -14,7 +14,7 @@ from composeplat.compose.model import Project, Service
 from composeplat.names import clean
 
 #: A name that is not a part of a longer one.
-_NAME = re.compile(r"(?<![\w.-])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?![\w-]|\.\w)", re.ASCII)
+_NAME = r"(?<![\w.-])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?![\w-]|\.\w)"
 _MAX_CHARS = 64 * 1024
 
 
@@ -39,4 +39,4 @@ def _members_of(services: list[Service]) -> set[str]:
 
 def _names_in(service: Service) -> set[str]:
     texts = (*service.variables.values(), *(service.command or ()), *(service.entrypoint or ()))
-    return {name for text in texts for name in _NAME.findall(text[:_MAX_CHARS])}
+    return {name for text in texts for name in re.findall(_NAME, text[:_MAX_CHARS], flags=re.ASCII)}

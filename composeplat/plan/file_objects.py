@@ -25,7 +25,7 @@ _OBJECT_KINDS = {FileKind.CONFIG: "ConfigMap", FileKind.SECRET: "Secret"}
 _RESOURCE_KINDS = {FileKind.CONFIG: ResourceKind.CONFIG, FileKind.SECRET: ResourceKind.SECRET}
 _OWN_PREFIX = "platform-"
 #: YAML and JSON have these characters in escapes alone; as bytes they stay what they are.
-_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+_NOT_TEXT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]"
 
 
 def object_name(found: FileObject) -> str:
@@ -76,7 +76,7 @@ def _as_text(content: bytes) -> str | None:
         text = content.decode()
     except UnicodeDecodeError:
         return None
-    return None if _NOT_TEXT.search(text) else text
+    return None if re.search(_NOT_TEXT, text) else text
 
 
 def _check_names(checker: Checker, mounted: tuple[FileObject, ...]) -> None:

@@ -58,18 +58,13 @@ class Fingerprint:
 
 
 def hash_ahead(fingerprints: Iterable[Fingerprint]) -> None:
-    """Compute the hashes on all processors; their texts are known at once afterwards."""
-    remaining = iter(list({found.digest: found for found in fingerprints}.values()))
-    helpers = [threading.Thread(target=_hash_each, args=(remaining,), daemon=True) for _ in range(_helpers())]
-    for helper in helpers:
-        helper.start()
-    _hash_each(remaining)
-    for helper in helpers:
-        helper.join()
+    """Begin to compute the hashes on other processors, the last first.
 
-
-def _helpers() -> int:
-    return min(os.cpu_count() or 1, _MAX_THREADS) - 1
+    The caller does not wait: a hash that it needs before it is known, it computes itself.
+    """
+    remaining = reversed({found.digest: found for found in fingerprints}.values())
+    for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MAX_THREADS)):
+        threading.Thread(target=_hash_each, args=(remaining,), daemon=True).start()
 
 
 def _hash_each(remaining: Iterator[Fingerprint]) -> None:

@@ -35,6 +35,8 @@ case "$*" in
 *metadata*) exit 1 ;;
 *" down "*) exit 0 ;;
 esac
+echo '{"type": "get-service-config"}'
+read -r answer && echo "$answer" > "$CALLS.answer"
 printf '%s\\n' '{"type": "info", "message": "making db"}' '{"type": "setenv", "message": "URL=SECRET"}' \\
   '{"type": "rawsetenv", "message": "EXACT=a=b"}' '{"type": "debug", "message": "x"}' \\
   '{"type": "info", "message": "made SECRET \\u001b[31m"}'
@@ -70,6 +72,9 @@ def test_a_provider_sets_variables_of_dependents(environment: Environment) -> No
     deployed = environment.deploy("", "--allow-providers", "--debug").expect()
     up = f"compose --project-name={environment.name} up --size=256 --zone=a --zone=b db"
     assert calls.read_text().splitlines() == ["compose metadata", up]
+    assert json.loads(calls.with_suffix(".answer").read_text()) == {
+        "provider": {"type": "awesome", "options": {"size": ["256"], "zone": ["a", "b"]}}
+    }
     web = variables_of(environment, "web")
     assert (web["DB_URL"], web["EXACT"], web["OWN"]) == ("planted-in-provider", "a=b", "mine")
     assert "EXACT" not in variables_of(environment, "other")

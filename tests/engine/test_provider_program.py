@@ -69,15 +69,49 @@ def test_messages(tmp_path: Path) -> None:
 
 
 def test_its_arguments_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the variables of the shell, but none of Pulumi's, and nothing to read."""
-    body = (
-        "say(\"info\", f\"{sys.argv[1:]} {os.environ.get('MINE')} {os.environ.get('PULUMI_X')} {sys.stdin.read()!r}\")"
-    )
+    """It has the variables of the shell, but none of Pulumi's."""
+    body = "say(\"info\", f\"{sys.argv[1:]} {os.environ.get('MINE')} {os.environ.get('PULUMI_X')}\")"
 
     monkeypatch.setenv("MINE", "1")
     monkeypatch.setenv("PULUMI_X", "2")
 
-    assert messages(tmp_path, body) == [("info", "", "['compose', 'up'] 1 None ''")]
+    assert messages(tmp_path, body) == [("info", "", "['compose', 'up'] 1 None")]
+
+
+def test_answers(tmp_path: Path) -> None:
+    """Each is a line of its input, also a long one; nothing comes without a question."""
+    found: list[str] = []
+    answer = "é" * 200_000
+    body = (
+        'say("ask", ""); a = sys.stdin.readline(); say("ask", ""); say("ask", ""); b = sys.stdin.readline()\n'
+        'say("info", str([len(a), a == b, a[-2:], sys.stdin.readline() == a]))'
+    )
+
+    def handle(message: Message) -> str | None:
+        if message.type == "ask":
+            return answer
+        found.append(message.text)
+        return None
+
+    program(tmp_path, body).run(["up"], handle)
+
+    assert found == ["[200001, True, 'é\\n', True]"]
+
+
+@pytest.mark.parametrize("body", ["sys.stdin.close(); os.close(0)", "os.close(1); os.close(2); sys.stdin.read()", ""])
+def test_an_answer_that_nobody_reads(tmp_path: Path, body: str) -> None:
+    """The program may close its input, wait for the end of it once it has closed its output, or end."""
+    asks = f'say("ask", "")\n{body}\n'
+
+    program(tmp_path, asks).run(["up"], lambda _: "x" * 200_000)
+
+
+def test_answers_that_are_not_read_have_a_limit(tmp_path: Path) -> None:
+    """A program can't fill the memory with them."""
+    asks = 'for number in range(1000): say("ask", "")\ntime.sleep(60)'
+
+    with pytest.raises(ProviderError, match="does not read the answers that it asks for"):
+        program(tmp_path, asks).run(["up"], lambda _: "x" * 65536)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -227,7 +228,7 @@ def test_a_failure_has_a_place(project: Project, tmp_path: Path, body: str, reas
 def test_messages_are_shown(project: Project, tmp_path: Path) -> None:
     """The first line of information, escaped; nothing of variables."""
     found = around(project, tmp_path)
-    found.install('printf "%s\\n" \'{"type":"info","message":"one\\u0007\\ntwo"}\' \'{"type":"get-service-config"}\'')
+    found.install('printf "%s\\n" \'{"type":"info","message":"one\\u0007\\ntwo"}\'')
 
     found.run("web")
 
@@ -236,6 +237,32 @@ def test_messages_are_shown(project: Project, tmp_path: Path) -> None:
         "base: one\\x07",
         "db: running awesome compose up",
         "db: one\\x07",
+    ]
+
+
+def test_a_program_can_ask_for_its_configuration(project: Project, tmp_path: Path) -> None:
+    """It is that of its service alone, in Compose's canonical form."""
+    text = TEXT.replace(
+        "    depends_on: [base]\n",
+        "    depends_on: [base]\n    environment: ['A=$X/$$', B]\n    labels: {team: a}\n    image: mysql:8\n",
+    )
+    found = around(project, tmp_path, text.replace("$X", "${X-one}"))
+    found.install(
+        "case $* in *metadata*) exit 1;; esac\n"
+        f'echo \'{{"type":"get-service-config"}}\'; read -r answer; echo "$answer" >> {tmp_path}/answers'
+    )
+
+    found.run("web")
+
+    assert [json.loads(line) for line in (tmp_path / "answers").read_text().splitlines()] == [
+        {"provider": {"type": "awesome"}},
+        {
+            "provider": {"type": "awesome", "options": {"size": ["1"], "zone": ["a", "b"]}},
+            "depends_on": {"base": {"condition": "service_started", "required": True}},
+            "environment": {"A": "one/$", "B": None},
+            "labels": {"team": "a"},
+            "image": "mysql:8",
+        },
     ]
 
 

@@ -56,8 +56,8 @@ def test_it_does_not_reveal_its_inputs(project: Project) -> None:
     assert found.digest not in repr(found)
 
 
-def test_all_hashes_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several threads compute each one once; afterwards nothing is computed again."""
+def test_hashes_are_computed_by_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They compute each one once, the last first; afterwards nothing is computed again."""
     secret = ResourceKey(ResourceKind.ENVIRONMENT, "web")
     found = [Fingerprint(secret, f"of this test {number:016}") for number in range(40)]
     computed: list[bytes] = []
@@ -71,9 +71,36 @@ def test_all_hashes_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(hashlib, "scrypt", scrypt)
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    others = set(threading.enumerate())
     hash_ahead([*found, *found])
+    for helper in set(threading.enumerate()) - others:
+        helper.join()
     texts = [str(each) for each in found]
 
+    assert found[-1].digest.encode() in computed[:3]
     assert sorted(computed) == sorted(each.digest.encode() for each in found)
-    assert len(threads) == 4
+    assert len(threads) == 3
+    assert threading.get_ident() not in threads
     assert texts == [each.digest[-16:].encode().hex() for each in found]
+
+
+def test_who_needs_a_hash_does_not_wait_for_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand still here, from their first hash on."""
+    secret = ResourceKey(ResourceKind.ENVIRONMENT, "web")
+    found = [Fingerprint(secret, f"of a second test {number:016}") for number in range(4)]
+    me, go_on = threading.get_ident(), threading.Event()
+
+    def scrypt(digest: bytes, **_options: object) -> bytes:
+        if threading.get_ident() != me:
+            go_on.wait(10)
+        return digest[-16:]
+
+    monkeypatch.setattr(hashlib, "scrypt", scrypt)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    hash_ahead(found)
+    texts = [str(each) for each in found]
+    are_held_up = not go_on.is_set()
+    go_on.set()
+
+    assert texts == [each.digest[-16:].encode().hex() for each in found]
+    assert are_held_up

@@ -19,13 +19,13 @@ from composeplat.diagnostics import quoted
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
-_FIRST_LINE = re.compile(rb"#![ \t]*([^\r\n]{1,200})\r\n")
-_SHELL = re.compile(r"(?:.*[/ ])?(?:a|ba|da|k|z)?sh\b[^/]*")
+_FIRST_LINE = rb"#![ \t]*([^\r\n]{1,200})\r\n"
+_SHELL = r"(?:.*[/ ])?(?:a|ba|da|k|z)?sh\b[^/]*"
 _MAX_BYTES = 1024 * 1024
-_PROGRAM = re.compile(r"^[ \t]*(?:ENTRYPOINT|CMD)[ \t]+(.+?)[ \t\r]*$", re.IGNORECASE | re.MULTILINE)
-_CONTINUED = re.compile(r"\\[ \t]*\r?\n")
+_PROGRAM = r"^[ \t]*(?:ENTRYPOINT|CMD)[ \t]+(.+?)[ \t\r]*$"
+_CONTINUED = r"\\[ \t]*\r?\n"
 #: What a Dockerfile has that converts scripts itself.
-_CONVERTS = re.compile(r"dos2unix|\\r")
+_CONVERTS = r"dos2unix|\\r"
 _HINT = "save it with line ends of Linux (LF); in git: '*.sh text eol=lf' in .gitattributes"
 
 
@@ -45,7 +45,7 @@ def check_built_scripts(checker: Checker, root: ProjectRoot) -> None:
 
 def interpreter_of(content: bytes) -> str:
     """Return the program in the first line of a script, if that ends as in Windows; else nothing."""
-    found = _FIRST_LINE.match(content)
+    found = re.match(_FIRST_LINE, content)
     return found[1].decode(errors="replace").strip() if found else ""
 
 
@@ -54,7 +54,7 @@ def _check_mount(checker: Checker, service: Service, index: int, mount: Mount) -
     for file in (mount.content.files or ()) if mount.content else ():
         program, target = interpreter_of(file.content), posixpath.join(mount.target, file.path).rstrip("/")
         # A shell fails at the line ends too; other programs do only where the kernel looks for them.
-        if program and (_SHELL.fullmatch(program) or target in programs):
+        if program and (re.fullmatch(_SHELL, program) or target in programs):
             name = quoted(file.path or posixpath.basename(mount.target))
             message = f"mounts a script with line ends of Windows, {name}: no image has its program '{program}\\r'"
             checker.add("windows-line-ends", mount_path(service.name, index), message, _HINT)
@@ -68,7 +68,7 @@ def _check_build(checker: Checker, service: Service, build: Build, root: Project
     if not build.context or is_remote(build.context):
         return
     dockerfile = build.dockerfile_inline or _read(Path(build.context, build.dockerfile or "Dockerfile"), root)
-    if _CONVERTS.search(dockerfile):
+    if re.search(_CONVERTS, dockerfile):
         return
     for arg in dict.fromkeys((*_args(service), *dockerfile_programs(dockerfile))):
         for path in _candidates(arg):
@@ -83,7 +83,7 @@ def _check_build(checker: Checker, service: Service, build: Build, root: Project
 
 def dockerfile_programs(text: str) -> Iterator[str]:
     """Yield the programs that images of a Dockerfile begin with, and their arguments."""
-    for args in _PROGRAM.findall(_CONTINUED.sub(" ", text)):
+    for args in re.findall(_PROGRAM, re.sub(_CONTINUED, " ", text), flags=re.IGNORECASE | re.MULTILINE):
         try:
             found = json.loads(args)
         except ValueError:

@@ -13,7 +13,7 @@ from composeplat.diagnostics import quoted
 
 #: A base image in a local folder.
 OCI_LAYOUT = "oci-layout://"
-_REMOTE = re.compile(r"(?:https?|git|ssh)://|git@|github\.com/|docker-image://|oci-layout://|service:|target:")
+_REMOTE = r"(?:https?|git|ssh)://|git@|github\.com/|docker-image://|oci-layout://|service:|target:"
 #: The folder of a local cache.
 CACHE_FOLDER = re.compile(r"(?:^|(?<=,))(src|dest)=([^,]+)")
 _NETWORKS = ("default", "host", "none")
@@ -21,7 +21,7 @@ _NETWORKS = ("default", "host", "none")
 
 def is_remote(context: str) -> bool:
     """Whether a build context is a URL, not a local folder."""
-    return _REMOTE.match(context) is not None
+    return re.match(_REMOTE, context) is not None
 
 
 def parse_build(service: Section) -> Build | None:

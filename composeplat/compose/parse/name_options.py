@@ -18,7 +18,7 @@ from composeplat.names import clean, is_dns_label, is_dns_name
 
 _HOST_GATEWAY = "host-gateway"
 _MAX_SERVERS, _MAX_SEARCHES = 3, 29
-_OPTION = re.compile(r"[a-z][a-z0-9-]{0,63}(?::[0-9]{1,5})?\Z")
+_OPTION = r"[a-z][a-z0-9-]{0,63}(?::[0-9]{1,5})?\Z"
 
 
 def parse_name_options(section: Section) -> NameOptions:
@@ -90,7 +90,7 @@ def _resolver_options(section: Section) -> Iterator[tuple[str, str | None]]:
 
 
 def _parse_option(text: str) -> str:
-    if not _OPTION.match(text):
+    if not re.match(_OPTION, text):
         raise BadValue("must be an option of a resolver, such as ndots:2 or use-vc")
     return text
 

@@ -7,12 +7,14 @@ those that decide whether and when its program runs has an effect.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from collections.abc import Mapping as PairMapping
 from dataclasses import replace
+from typing import Any
 
 from composeplat.compose.full_keys import SERVICE
-from composeplat.compose.model import Service
-from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.model import Dependency, Service
+from composeplat.compose.nodes import Mapping, Scalar, to_plain
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.service import parse_depends_on
 from composeplat.compose.provider_model import Provider
@@ -20,8 +22,10 @@ from composeplat.compose.values import BadValue
 from composeplat.names import is_env_name
 
 _PATTERN = f"{SERVICE}.provider"
-_PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z", re.ASCII)
-_OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z", re.ASCII)
+_PROGRAM = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"
+_OPTION = r"[A-Za-z0-9][A-Za-z0-9._-]*\Z"
+#: The keys that can be lists of NAME=VALUE.
+_BY_NAME = ("annotations", "environment", "labels", "sysctls")
 _USED = ("provider", "depends_on", "profiles", "extends")
 
 
@@ -48,11 +52,13 @@ def _service(name: str, whole: Field) -> Provider:
             found.report("no-effect", "has no effect: the service is given by a provider, and has no container")
     if inner.get("type") is None:
         inner.whole.report("missing-key", "must have 'type', the name of a program", "write type: NAME")
+    kind, options, dependencies = inner.value("type", _parse_program, ""), _options(inner), parse_depends_on(section)
     provider = Provider(
         name=name,
-        type=inner.value("type", _parse_program, ""),
-        options=_options(inner),
-        depends_on={dependency.service: dependency.required for dependency in parse_depends_on(section)},
+        type=kind,
+        options=options,
+        depends_on={dependency.service: dependency.required for dependency in dependencies},
+        configuration=_canonical(to_plain(section.whole.node), kind, options, dependencies),
     )
     if not is_env_name(f"{provider.prefix}URL"):
         key_at = whole.ctx.origins.key_at(*whole.path)
@@ -62,7 +68,7 @@ def _service(name: str, whole: Field) -> Provider:
 
 
 def _parse_program(text: str) -> str:
-    if not _PROGRAM.match(text) or text == "compose":
+    if not re.match(_PROGRAM, text, flags=re.ASCII) or text == "compose":
         raise BadValue("must be the name of a program, without a path: letters, digits, '.', '_' and '-'")
     return text
 
@@ -71,7 +77,7 @@ def _options(section: Section) -> dict[str, tuple[str, ...]]:
     found = section.get("options")
     options: dict[str, tuple[str, ...]] = {}
     for name, place in found.members() if found else ():
-        if not _OPTION.match(name):
+        if not re.match(_OPTION, name, flags=re.ASCII):
             place.report("invalid-name", "is no name of an option", "use letters, digits, '.', '_' and '-'")
         elif not place.is_null:
             values = (item.value(_parse_value) for item in place.items_or_text())
@@ -83,6 +89,28 @@ def _parse_value(text: str) -> str:
     if "\0" in text:
         raise BadValue("must be a text without NUL characters")
     return text
+
+
+def _canonical(
+    written: dict[str, Any], kind: str, options: dict[str, tuple[str, ...]], dependencies: Iterable[Dependency]
+) -> dict[str, Any]:
+    """Return the service as Compose's configuration has it: without short forms of what has a long one."""
+    found = {key: _by_name(value) if key in _BY_NAME else value for key, value in written.items() if key != "extends"}
+    found["provider"] = {"type": kind} | ({"options": options} if options else {})
+    if dependencies:
+        found["depends_on"] = {
+            each.service: {"condition": f"{each.condition}", "required": each.required}
+            | ({"restart": True} if each.restart else {})
+            for each in dependencies
+        }
+    return found
+
+
+def _by_name(written: Any) -> Any:
+    if not isinstance(written, list):
+        return written
+    pairs = (str(item).partition("=") for item in written)
+    return {name: value if equals else None for name, equals, value in pairs}
 
 
 def with_provided(services: PairMapping[str, Service], providers: PairMapping[str, Provider]) -> dict[str, Service]:

@@ -12,7 +12,7 @@ from composeplat.compose.rollout_model import UTC_ZONE, Concurrency, Schedule
 from composeplat.compose.values import BadValue
 
 _SECTION = "services.*.x-schedule"
-_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
+_ZONE = r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*"
 
 
 def parse_schedule(service: Section) -> Schedule | None:
@@ -66,6 +66,6 @@ def parse_expression(text: str) -> str:
 
 def _parse_timezone(text: str) -> str:
     """Check the form of a time zone's name."""
-    if not _ZONE.fullmatch(text) or text.lower() == "local":
+    if not re.fullmatch(_ZONE, text, flags=re.ASCII) or text.lower() == "local":
         raise BadValue("must be the name of a time zone such as Europe/Berlin")
     return text

@@ -14,7 +14,7 @@ from composeplat.compose.rollout_model import Constraint, Mode, Placement, Sched
 from composeplat.compose.values import parse_duration, parse_int, whole_seconds
 from composeplat.names import is_key, is_label_key, is_label_value
 
-_CONSTRAINT = re.compile(r"\s*(\S+?)\s*(==|!=)\s*(\S+)\s*")
+_CONSTRAINT = r"\s*(\S+?)\s*(==|!=)\s*(\S+)\s*"
 _OWN_LABELS = ("node.labels.", "engine.labels.")
 _OF_SWARM = ("node.role", "node.id", "node.ip")
 _MAX_COUNT = 10_000
@@ -58,7 +58,7 @@ def _parse_count(text: str) -> int:
 
 def _constraint(item: Field) -> Constraint | None:
     text = item.text()
-    found = _CONSTRAINT.fullmatch(text) if text is not None else None
+    found = re.fullmatch(_CONSTRAINT, text) if text is not None else None
     if found is None:
         if text is not None:
             item.report("invalid-value", f"must be LABEL==VALUE or LABEL!=VALUE, not {item.node.shown}")

@@ -11,7 +11,7 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.pod_model import DEFAULT_PROFILE, SAFE_SYSCTLS, UNCONFINED, SecurityOptions
 from composeplat.compose.values import BadValue, parse_bool, parse_int, parse_known
 
-_OF_POD = re.compile(r"(?:kernel\.(?:sem|msg[a-z0-9_]*|shm[a-z0-9_]*)|fs\.mqueue\.[a-z0-9_]+|net\.[A-Za-z0-9_.-]+)\Z")
+_OF_POD = r"(?:kernel\.(?:sem|msg[a-z0-9_]*|shm[a-z0-9_]*)|fs\.mqueue\.[a-z0-9_]+|net\.[A-Za-z0-9_.-]+)\Z"
 _LABEL_FIELDS = ("user", "role", "type", "level")
 #: The type of SELinux that confines nothing.
 _UNCONFINED_TYPE = "spc_t"
@@ -39,7 +39,7 @@ def parse_sysctls(section: Section) -> dict[str, str]:
     found = section.get("sysctls")
     kept: dict[str, str] = {}
     for name, place, value in found.pairs() if found else ():
-        if not _OF_POD.match(name) or len(name) > _MAX_NAME_CHARS:
+        if not re.match(_OF_POD, name) or len(name) > _MAX_NAME_CHARS:
             message = "must be a sysctl of a container's own: net.*, fs.mqueue.*, kernel.sem, kernel.msg*, kernel.shm*"
             place.report("invalid-value", message, "the others are the node's: set them there")
         elif not value:

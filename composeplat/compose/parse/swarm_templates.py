@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-_TEMPLATE = re.compile(
+_TEMPLATE = (
     r"\{\{[^{}]*\.(Node\.(?:Hostname|ID|Platform)|Service\.(?:ID|Labels|Name)|Task\.(?:ID|Name|Slot))\b[^{}]*\}\}"
 )
 _OF_A_POD = "the program reads the name of its pod from HOSTNAME; with volumes it ends in a number, from 0"
@@ -29,7 +29,7 @@ HOSTNAME_FIX = f"leave it out: {_OF_A_POD}"
 
 def find_template(text: str) -> str:
     """Return the name in the first template, such as ``Task.Slot``; empty without one."""
-    found = _TEMPLATE.search(text)
+    found = re.search(_TEMPLATE, text)
     return found[1] if found else ""
 
 

@@ -151,14 +151,14 @@ def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
 
 # Swarm ----------------------------------------------------------------------------------------------------------------
 
-_CONSTRAINT = re.compile(r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*")
+_CONSTRAINT = r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*"
 
 
 def _explain_placement(value: Node, _path: PathKey) -> Explanation:
     """Write the constraints that a node's labels can express as a node selector."""
     listed = value.get("constraints") if isinstance(value, Mapping) else None
     texts = [item.text for item in listed if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
-    found = [match for text in texts if (match := _CONSTRAINT.fullmatch(text))]
+    found = [match for text in texts if (match := re.fullmatch(_CONSTRAINT, text))]
     labels = {NODE_LABELS.get(match[1], match[1]): architecture_name(match[2]) for match in found}
     chosen = {key: text for key, text in labels.items() if not key.startswith(("node.", "engine."))}
     if not chosen or (isinstance(listed, Sequence) and any(_is_substituted(item) for item in listed)):

@@ -14,27 +14,27 @@ from composeplat.compose.parse.fields import Field
 from composeplat.diagnostics import quoted
 from composeplat.names import suggest_volume
 
-_ABSOLUTE = re.compile(r"[a-zA-Z]:[\\/]|//[a-zA-Z]/|\\\\")
-_VOLUME = re.compile(r"((?:[a-zA-Z]:(?=[\\/].*:|\\))?[^:]*)(?::((?:[a-zA-Z]:(?=\\))?[^:]*))?")
+_ABSOLUTE = r"[a-zA-Z]:[\\/]|//[a-zA-Z]/|\\\\"
+_VOLUME = r"((?:[a-zA-Z]:(?=[\\/].*:|\\))?[^:]*)(?::((?:[a-zA-Z]:(?=\\))?[^:]*))?"
 _PIPE = "\\\\.\\pipe\\"
 
 
 def is_windows_path(text: str) -> bool:
-    return "\\" in text or _ABSOLUTE.match(text) is not None
+    return "\\" in text or re.match(_ABSOLUTE, text) is not None
 
 
 def refuse_windows_path(place: Field, text: str) -> bool:
     """Report a path of Windows that names a file or folder; return whether it is one."""
     if not is_windows_path(text):
         return False
-    fix = "move it into the project" if _ABSOLUTE.match(text) else f"write {quoted(_slashed(text))}"
+    fix = "move it into the project" if re.match(_ABSOLUTE, text) else f"write {quoted(_slashed(text))}"
     _report(place, fix if not _is_substituted(place) else "write '/' between folders, and a path in the project")
     return True
 
 
 def refuse_windows_volume(place: Field, text: str) -> bool:
     """Report a volume in its short form with a path of Windows; return whether it has one."""
-    found = _VOLUME.match(text)
+    found = re.match(_VOLUME, text)
     source, target = (found[1], found[2] or "") if found else ("", "")
     if not is_windows_path(source) and "\\" not in target:
         return False
@@ -49,7 +49,7 @@ def _volume_fix(source: str, target: str, *, hidden: bool) -> str:
         return "pods run Linux containers: mount it at a path such as /data"
     if hidden:
         return "write '/' between folders, and a path in the project"
-    if _ABSOLUTE.match(source):
+    if re.match(_ABSOLUTE, source):
         name = re.split(r"[\\/]", source.rstrip("\\/"))[-1] or "data"
         keep = suggest_volume(name, target)
         return f"to keep data: {keep}; to ship files: move them into the project, './{name}:{target}'"
