@@ -36,7 +36,7 @@ _MAX_POLL_INTERVAL_S = 3.0
 #: Between rounds that are asked for.
 _MIN_ROUND_INTERVAL_S = 0.1
 #: A snapshot of many objects takes long to make and to judge, so the next one waits this many times as long.
-_PAUSE_PER_SNAPSHOT = 10
+_PAUSE_PER_SNAPSHOT = 20
 #: A stopped watcher may be waiting for a response that never comes.
 _STOP_TIMEOUT_S = 0.3
 #: Ages are kept for so long, as their readers run at their own pace; each has to read more often than that.

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
-from composeplat.cluster.snapshot import Snapshot
+from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.components.resource_names import ResourceName
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.ready_pods import ReadyPods
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.progress import Phase, ServiceProgress
+from composeplat.system.records import record
 
 #: A deployment does not wait for the end of a Job, but reports one that fails within this time after its start.
 _JOB_STABLE_S = 10.0
@@ -28,11 +29,23 @@ _STABLE_S = 1.5
 _BEFORE_ALL_ROUNDS = 0
 #: The same snapshot shows more with time, as causes depend on how long something has been so.
 _JUDGED_AGAIN_S = 0.4
-#: While Pulumi runs, the next judgement of many services waits this many times as long as the last one took.
-_PAUSE_PER_JUDGEMENT = 5
+#: The next judgement of all services waits this many times as long as the last one took.
+_PAUSE_PER_JUDGEMENT = 20
 
 
 ProgressHandler = Callable[[ServiceProgress], None]
+
+
+@record(kw_only=True)
+class _ReadyServices:
+    """What a snapshot shows in which no service is waited for: only time has to pass."""
+
+    has_running_job: bool
+    only_runs: bool
+    """Whether a changed service counts as ready while it runs."""
+    pods: frozenset[str]
+    """Those of the services that only run."""
+    job_pods: frozenset[str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,11 +68,19 @@ class Monitor:
     """Job -> the cause of its last failed try, while it tries again."""
     _judged_snapshot: Snapshot | None = None
     """What the last judgement was of."""
-    _judged: tuple[int, int, float] = (0, 0, 0.0)
-    """Its round, the number of applied services, and when it was."""
+    _judged: tuple[int, int] = (0, 0)
+    """Its round, and the number of applied services."""
+    _judged_at: float = 0.0
+    """When all services were judged last."""
     _not_judged_before: float = 0.0
+    _judged_workloads: dict[str, Object | None] = field(default_factory=dict)
+    """Service -> its workload as it was judged last."""
+    _done_workloads: dict[str, Object | None] = field(default_factory=dict)
+    """Service -> its workload as it was seen to be ready."""
     _awaited: str = ""
     """The service that kept the last deployment from being over."""
+    _last_ready: tuple[Snapshot, int, _ReadyServices | None] | None = None
+    """A snapshot, the number of failed services then, and what :meth:`_ready_services` returned."""
     _names: dict[str, str] = field(init=False)
     """Cluster name -> service."""
     _in_same_pod: dict[str, list[str]] = field(init=False)
@@ -141,34 +162,47 @@ class Monitor:
         name = self._names.get(key.name)
         return name if name in self.chosen else None
 
-    def has_news(self, snapshot: Snapshot | None, rounds: int) -> bool:
-        """Return whether a judgement may differ from the last one."""
-        known_rounds, known_applied, at = self._judged
-        return time.monotonic() >= self._not_judged_before and (
-            snapshot is not self._judged_snapshot
-            or (rounds, len(self.applied)) != (known_rounds, known_applied)
-            or time.monotonic() - at > _JUDGED_AGAIN_S
-        )
+    def judge_news(self, snapshot: Snapshot | None, rounds: int) -> None:
+        """Judge all services from time to time, and in between those whose workload has changed."""
+        now = time.monotonic()
+        has_news = snapshot is not self._judged_snapshot or (rounds, len(self.applied)) != self._judged
+        if now >= self._not_judged_before and (has_news or now - self._judged_at > _JUDGED_AGAIN_S):
+            self.judge_services(snapshot, rounds)
+        elif snapshot is not None and has_news:
+            self._judge(self._changed_services(snapshot), snapshot, rounds)
 
     def judge_services(self, snapshot: Snapshot | None, rounds: int) -> None:
         """Judge every service whose workload is shown as applied by the last round."""
         if snapshot is None:
             return
-        self._ready_pods.note(snapshot)
         began = time.monotonic()
-        self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied), began)
-        for service in self._unfailed_services():
+        self._judge(self._unfailed_services(), snapshot, rounds)
+        self._judged_at = time.monotonic()
+        self._not_judged_before = self._judged_at + _PAUSE_PER_JUDGEMENT * (self._judged_at - began)
+
+    def _changed_services(self, snapshot: Snapshot) -> list[ServicePlan]:
+        """The services whose workload is another object than at their last judgement."""
+        known, current = self._judged_workloads, snapshot.workloads
+        return [
+            service
+            for service in self._unfailed_services()
+            if service.name not in known or current.get(service.workload) is not known[service.name]
+        ]
+
+    def _judge(self, services: Iterable[ServicePlan], snapshot: Snapshot, rounds: int) -> None:
+        self._ready_pods.note(snapshot)
+        self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied))
+        for service in services:
             if self.applied.get(service.name, rounds + 1) > rounds:
                 continue
-            status = service_status(*service.workload, service.cluster_name, snapshot)
+            self._judged_workloads[service.name] = snapshot.workloads.get(service.workload)
+            status = self._status(service, snapshot)
             if status.state is WorkloadState.FAILED and status.cause is not None and not status.is_done:
                 self.fail(service.name, status.cause)
             else:
                 self._emit_status(service, status)
             if status.retry is not None:
                 self.retries[service.name] = status.retry
-        ended = time.monotonic()
-        self._not_judged_before = ended + _PAUSE_PER_JUDGEMENT * (ended - began)
 
     def _emit_status(self, service: ServicePlan, status: ServiceStatus) -> None:
         if status.is_done:
@@ -181,35 +215,61 @@ class Monitor:
         if snapshot is None or any(self.applied.get(name, rounds + 1) > rounds for name in self.chosen):
             return False
         self._ready_pods.note(snapshot)
-        running = only_run = False
-        pods: set[str] = set()
-        job_pods: set[str] = set()
-        # The service that was not ready the last time is first: with many of them, it is mostly the only one to judge.
-        going = sorted(self._unfailed_services(), key=lambda service: service.name != self._awaited)
-        for service in going:
-            status = service_status(*service.workload, service.cluster_name, snapshot)
-            if status.state is WorkloadState.STARTED and service.workload_kind == "Job":
-                if self._has_changed(service):
-                    running = True
-                    job_pods.update(status.pods)
-            elif status.state is not WorkloadState.FAILED and not status.is_done:
-                self._stable_since = None
-                self._awaited = service.name
-                return False
-            if self._only_runs(service):
-                only_run = True
-                pods.update(status.pods)
+        if self._last_ready is None or self._last_ready[0] is not snapshot or self._last_ready[1] != len(self.causes):
+            self._last_ready = snapshot, len(self.causes), self._ready_services(snapshot)
+        ready = self._last_ready[2]
+        if ready is None:
+            self._stable_since = None
+            return False
         now = time.monotonic()
         if self._stable_since is None:
             self._stable_since = now
         stable_since = self._stable_since
 
-        def have_been_ready_for(names: set[str]) -> float:
+        def have_been_ready_for(names: frozenset[str]) -> float:
             return now - self._ready_pods.all_since(names, snapshot, otherwise=stable_since)
 
-        return (not running or have_been_ready_for(job_pods) >= _JOB_STABLE_S) and (
-            not only_run or have_been_ready_for(pods) >= _STABLE_S
+        return (not ready.has_running_job or have_been_ready_for(ready.job_pods) >= _JOB_STABLE_S) and (
+            not ready.only_runs or have_been_ready_for(ready.pods) >= _STABLE_S
         )
+
+    def _ready_services(self, snapshot: Snapshot) -> _ReadyServices | None:
+        """Return what a snapshot shows if no service is waited for, else None."""
+        services = self._unfailed_services()
+        # With many services, it is mostly the last awaited one that is not ready: the others are not looked at.
+        for service in sorted(services, key=lambda service: service.name != self._awaited):
+            workload = snapshot.workloads.get(service.workload)
+            is_known = service.name in self._done_workloads and self._done_workloads[service.name] is workload
+            if not is_known and self._waits_for(service, self._status(service, snapshot)):
+                self._awaited = service.name
+                return None
+            self._done_workloads[service.name] = workload
+        statuses = {service.name: self._status(service, snapshot) for service in services}
+        for service in services:
+            if self._waits_for(service, statuses[service.name]):
+                self._awaited = service.name
+                del self._done_workloads[service.name]
+                return None
+        running = [service.name for service in services if self._is_running_job(service, statuses[service.name])]
+        only_run = [service.name for service in services if self._only_runs(service)]
+        return _ReadyServices(
+            has_running_job=bool(running),
+            only_runs=bool(only_run),
+            pods=frozenset(pod for name in only_run for pod in statuses[name].pods),
+            job_pods=frozenset(pod for name in running for pod in statuses[name].pods),
+        )
+
+    def _status(self, service: ServicePlan, snapshot: Snapshot) -> ServiceStatus:
+        return service_status(*service.workload, service.cluster_name, snapshot)
+
+    def _waits_for(self, service: ServicePlan, status: ServiceStatus) -> bool:
+        is_started_job = status.state is WorkloadState.STARTED and service.workload_kind == "Job"
+        return not (is_started_job or status.state is WorkloadState.FAILED or status.is_done)
+
+    def _is_running_job(self, service: ServicePlan, status: ServiceStatus) -> bool:
+        """Return whether a Job that this deployment has changed runs."""
+        is_job = status.state is WorkloadState.STARTED and service.workload_kind == "Job"
+        return is_job and self._has_changed(service)
 
     def _only_runs(self, service: ServicePlan) -> bool:
         """Return whether a changed service counts as ready while it runs."""

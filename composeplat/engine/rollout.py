@@ -57,8 +57,7 @@ class Rollout:
     def _judge(self) -> tuple[Snapshot | None, int]:
         """Judge the services by the latest snapshot, and return it with its round."""
         rounds, snapshot = self.watcher.rounds, self.watcher.latest
-        if self.monitor.has_news(snapshot, rounds):
-            self.monitor.judge_services(snapshot, rounds)
+        self.monitor.judge_news(snapshot, rounds)
         self.retries.report(self.monitor.retries)
         return snapshot, rounds
 

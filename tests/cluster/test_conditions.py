@@ -705,6 +705,16 @@ def test_the_first_pull(text: str, state: WorkloadState) -> None:
     assert web(made, event(made, "Failed", f'Failed to pull image "{IMAGE}": {text}')).state is state
 
 
+def test_the_first_pull_by_digest() -> None:
+    """It may have been pushed just now, and not be on all replicas of its registry."""
+    made, given_up = (pod(SET, state=waiting(reason, "not found")) for reason in ("ErrImagePull", "ImagePullBackOff"))
+    for found in (made, given_up):
+        found["status"]["containerStatuses"][0]["image"] = f"{IMAGE}@sha256:{'0' * 64}"
+
+    assert web(made).state is WorkloadState.WAITING
+    assert web(given_up).state is WorkloadState.FAILED
+
+
 def test_an_image_whose_pull_was_put_off() -> None:
     """The kubelet starts five pulls a second, reports the others as failed, and tries them again: no failure."""
     made = pod(SET, state=PULLING)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.cause import Cause
+from composeplat.cluster.conditions import ServiceStatus, service_status
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Events, Operation
@@ -228,27 +229,100 @@ def test_a_round_from_before_the_workload_was_applied() -> None:
     assert not made.is_over(READY, 4)
 
 
-def test_news(clock: list[float]) -> None:
+SERVICES = [f"web{number}" for number in range(4)]
+WORKLOADS = {name: deployment(name) for name in SERVICES}
+REPLICA_SETS = {name: replica_set(workload) for name, workload in WORKLOADS.items()}
+PODS = {name: pod(owner, state=running(), ready=True) for name, owner in REPLICA_SETS.items()}
+UNREADY = {name: pod(owner, state=running(), ready=False) for name, owner in REPLICA_SETS.items()}
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The services whose status was looked at."""
+    seen: list[str] = []
+
+    def status(kind: str, name: str, container: str, view: Snapshot) -> ServiceStatus:
+        seen.append(name)
+        return service_status(kind, name, container, view)
+
+    monkeypatch.setattr("composeplat.engine.monitor.service_status", status)
+    return seen
+
+
+def monitor_of_many() -> Monitor:
+    """One of several services with health checks, all of which are applied."""
+    services = tuple(
+        ServicePlan(
+            name=name, cluster_name=name, workload_kind="Deployment", image="x", objects=(), has_health_check=True
+        )
+        for name in SERVICES
+    )
+    plan = Plan(environment="shop", namespace="team", services=services)
+    made = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset(SERVICES))
+    made.applied.update(dict.fromkeys(SERVICES, APPLIED))
+    return made
+
+
+def view_of_many(**pods: dict[str, Any]) -> Snapshot:
+    """All services with ready pods, but for those that are given."""
+    return snapshot(*WORKLOADS.values(), *REPLICA_SETS.values(), *{**PODS, **pods}.values())
+
+
+def test_news(clock: list[float], judged: list[str]) -> None:
     """A judgement is repeated for another snapshot or round, and after a moment: causes depend on time too."""
     item = monitor(has_health_check=True)
-    item.judge_services(READY, LATER)
-    seen = [item.has_news(READY, LATER), item.has_news(STARTING, LATER), item.has_news(READY, LATER + 1)]
-    clock[0] += 1
+    counts = []
+    for view, rounds, seconds in ((READY, 9, 0), (READY, 9, 0), (STARTING, 9, 0), (STARTING, 10, 0), (STARTING, 10, 1)):
+        clock[0] += seconds
+        item.judge_news(view, rounds)
+        counts.append(len(judged))
 
-    assert seen == [False, True, True]
-    assert item.has_news(READY, LATER)
+    assert counts == [1, 1, 2, 3, 4]
 
 
-def test_news_of_many_services(clock: list[float]) -> None:
-    """A judgement that takes long has a pause after it: with a thousand services it would never end otherwise."""
-    item = monitor(has_health_check=True)
+def test_news_of_many_services(clock: list[float], judged: list[str]) -> None:
+    """A judgement of all that takes long has a pause after it, in which services with changed workloads are judged."""
+    item = monitor_of_many()
 
     def report(_: object) -> None:
         clock[0] += 0.1
 
     item.on_progress = report
-    item.judge_services(READY, LATER)
-    at_once = item.has_news(STARTING, LATER + 1)
-    clock[0] += 0.6
+    item.judge_news(view_of_many(), LATER)
+    item.on_progress = lambda _: None
+    changed = view_of_many()
+    changed.workloads = {**changed.workloads, ("Deployment", "web1"): deployment("web1", replicas=2)}
+    item.judge_news(changed, LATER)
+    in_between = judged[len(SERVICES) :]
+    clock[0] += 10
+    item.judge_news(changed, LATER)
 
-    assert (at_once, item.has_news(STARTING, LATER + 1)) == (False, True)
+    assert judged[: len(SERVICES)] == SERVICES
+    assert in_between == ["web1"]
+    assert judged[len(SERVICES) + 1 :] == SERVICES
+
+
+def test_ready_services_are_looked_at_once(judged: list[str]) -> None:
+    """Until the last one is ready; then all of them once more, by the same snapshot."""
+    item = monitor_of_many()
+    early = [item.is_over(view_of_many(web2=UNREADY["web2"]), LATER) for _ in range(3)]
+    seen = list(judged)
+    last = view_of_many()
+    late = [item.is_over(last, LATER) for _ in range(3)]
+
+    assert early == [False, False, False]
+    assert seen == ["web0", "web1", "web2", "web2", "web2"]
+    assert late == [True, True, True]
+    assert judged[len(seen) :] == ["web2", "web3", *SERVICES]
+
+
+def test_a_service_that_was_ready_before_the_last(judged: list[str]) -> None:
+    """Its pod is not ready any more, which its workload does not show yet."""
+    item = monitor_of_many()
+    item.is_over(view_of_many(web2=UNREADY["web2"]), LATER)
+    lost = item.is_over(view_of_many(web0=UNREADY["web0"]), LATER)
+    again = item.is_over(view_of_many(web0=UNREADY["web0"]), LATER)
+    at_last = judged[-1]
+
+    assert (lost, again, at_last) == (False, False, "web0")
+    assert item.is_over(view_of_many(), LATER)
