@@ -1,4 +1,4 @@
-"""The phase of each service during a deployment, and when the deployment is over.
+"""The phase of each service during a deployment.
 
 Owns the join of two streams, Pulumi's events and snapshots of the cluster, into one phase per service.
 Must not wait, ask or print: it decides from its input alone, so that it is tested without Pulumi and without a cluster.
@@ -15,17 +15,11 @@ from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.components.resource_names import ResourceName
 from composeplat.engine.events import Events, Operation
-from composeplat.engine.ready_pods import ReadyPods
+from composeplat.engine.rollout_end import RolloutEnd
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.progress import Phase, ServiceProgress
-from composeplat.system.records import record
 
-#: A deployment does not wait for the end of a Job, but reports one that fails within this time after its start.
-_JOB_STABLE_S = 10.0
-#: A service without a health check counts as ready while it runs. A crashing one runs for a moment too, and its node
-#: reports once a second, so all have to stay ready for this time.
-_STABLE_S = 1.5
 _BEFORE_ALL_ROUNDS = 0
 #: The same snapshot shows more with time, as causes depend on how long something has been so.
 _JUDGED_AGAIN_S = 0.4
@@ -34,18 +28,6 @@ _PAUSE_PER_JUDGEMENT = 20
 
 
 ProgressHandler = Callable[[ServiceProgress], None]
-
-
-@record(kw_only=True)
-class _ReadyServices:
-    """What a snapshot shows in which no service is waited for: only time has to pass."""
-
-    has_running_job: bool
-    only_runs: bool
-    """Whether a changed service counts as ready while it runs."""
-    pods: frozenset[str]
-    """Those of the services that only run."""
-    job_pods: frozenset[str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,8 +44,7 @@ class Monitor:
     _since: dict[str, float] = field(default_factory=dict)
     only_images: bool = False
     """Whether images are built and nothing is deployed."""
-    _stable_since: float | None = None
-    _ready_pods: ReadyPods = field(default_factory=ReadyPods)
+    _end: RolloutEnd = field(default_factory=RolloutEnd)
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> the cause of its last failed try, while it tries again."""
     _judged_snapshot: Snapshot | None = None
@@ -75,12 +56,6 @@ class Monitor:
     _not_judged_before: float = 0.0
     _judged_workloads: dict[str, Object | None] = field(default_factory=dict)
     """Service -> its workload as it was judged last."""
-    _done_workloads: dict[str, Object | None] = field(default_factory=dict)
-    """Service -> its workload as it was seen to be ready."""
-    _awaited: str = ""
-    """The service that kept the last deployment from being over."""
-    _last_ready: tuple[Snapshot, int, _ReadyServices | None] | None = None
-    """A snapshot, the number of failed services then, and what :meth:`_ready_services` returned."""
     _names: dict[str, str] = field(init=False)
     """Cluster name -> service."""
     _in_same_pod: dict[str, list[str]] = field(init=False)
@@ -190,13 +165,13 @@ class Monitor:
         ]
 
     def _judge(self, services: Iterable[ServicePlan], snapshot: Snapshot, rounds: int) -> None:
-        self._ready_pods.note(snapshot)
+        self._end.note(snapshot)
         self._judged_snapshot, self._judged = snapshot, (rounds, len(self.applied))
         for service in services:
             if self.applied.get(service.name, rounds + 1) > rounds:
                 continue
             self._judged_workloads[service.name] = snapshot.workloads.get(service.workload)
-            status = self._status(service, snapshot)
+            status = service_status(*service.workload, service.cluster_name, snapshot)
             if status.state is WorkloadState.FAILED and status.cause is not None and not status.is_done:
                 self.fail(service.name, status.cause)
             else:
@@ -214,70 +189,9 @@ class Monitor:
         """Return whether the deployment is over: all services are ready or have failed, and Jobs have started."""
         if snapshot is None or any(self.applied.get(name, rounds + 1) > rounds for name in self.chosen):
             return False
-        self._ready_pods.note(snapshot)
-        if self._last_ready is None or self._last_ready[0] is not snapshot or self._last_ready[1] != len(self.causes):
-            self._last_ready = snapshot, len(self.causes), self._ready_services(snapshot)
-        ready = self._last_ready[2]
-        if ready is None:
-            self._stable_since = None
-            return False
-        now = time.monotonic()
-        if self._stable_since is None:
-            self._stable_since = now
-        stable_since = self._stable_since
-
-        def have_been_ready_for(names: frozenset[str]) -> float:
-            return now - self._ready_pods.all_since(names, snapshot, otherwise=stable_since)
-
-        return (not ready.has_running_job or have_been_ready_for(ready.job_pods) >= _JOB_STABLE_S) and (
-            not ready.only_runs or have_been_ready_for(ready.pods) >= _STABLE_S
-        )
-
-    def _ready_services(self, snapshot: Snapshot) -> _ReadyServices | None:
-        """Return what a snapshot shows if no service is waited for, else None."""
-        services = self._unfailed_services()
-        # With many services, it is mostly the last awaited one that is not ready: the others are not looked at.
-        for service in sorted(services, key=lambda service: service.name != self._awaited):
-            workload = snapshot.workloads.get(service.workload)
-            is_known = service.name in self._done_workloads and self._done_workloads[service.name] is workload
-            if not is_known and self._waits_for(service, self._status(service, snapshot)):
-                self._awaited = service.name
-                return None
-            self._done_workloads[service.name] = workload
-        statuses = {service.name: self._status(service, snapshot) for service in services}
-        for service in services:
-            if self._waits_for(service, statuses[service.name]):
-                self._awaited = service.name
-                del self._done_workloads[service.name]
-                return None
-        running = [service.name for service in services if self._is_running_job(service, statuses[service.name])]
-        only_run = [service.name for service in services if self._only_runs(service)]
-        return _ReadyServices(
-            has_running_job=bool(running),
-            only_runs=bool(only_run),
-            pods=frozenset(pod for name in only_run for pod in statuses[name].pods),
-            job_pods=frozenset(pod for name in running for pod in statuses[name].pods),
-        )
-
-    def _status(self, service: ServicePlan, snapshot: Snapshot) -> ServiceStatus:
-        return service_status(*service.workload, service.cluster_name, snapshot)
-
-    def _waits_for(self, service: ServicePlan, status: ServiceStatus) -> bool:
-        is_started_job = status.state is WorkloadState.STARTED and service.workload_kind == "Job"
-        return not (is_started_job or status.state is WorkloadState.FAILED or status.is_done)
-
-    def _is_running_job(self, service: ServicePlan, status: ServiceStatus) -> bool:
-        """Return whether a Job that this deployment has changed runs."""
-        is_job = status.state is WorkloadState.STARTED and service.workload_kind == "Job"
-        return is_job and self._has_changed(service)
-
-    def _only_runs(self, service: ServicePlan) -> bool:
-        """Return whether a changed service counts as ready while it runs."""
-        return (
-            service.workload_kind not in ("Job", "CronJob")
-            and not service.has_health_check
-            and self._has_changed(service)
-        )
+        going = self._unfailed_services()
+        changed = {service.name for service in going if self._has_changed(service)}
+        return self._end.is_over(going, changed, snapshot)
 
     def _has_changed(self, service: ServicePlan) -> bool:
         """Return whether this deployment has changed a service."""

@@ -12,6 +12,8 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, service_status
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.codes.causes import CauseCode
+from composeplat.engine import monitor as monitor_module
+from composeplat.engine import rollout_end
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan
@@ -245,7 +247,8 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(name)
         return service_status(kind, name, container, view)
 
-    monkeypatch.setattr("composeplat.engine.monitor.service_status", status)
+    for module in (monitor_module, rollout_end):
+        monkeypatch.setattr(module, "service_status", status)
     return seen
 
 
