@@ -35,7 +35,7 @@ _MIN_POLL_INTERVAL_S = 0.4
 _MAX_POLL_INTERVAL_S = 3.0
 #: Between rounds that are asked for.
 _MIN_ROUND_INTERVAL_S = 0.1
-#: A snapshot of many objects takes long to make and to judge, so the next one waits this many times as long.
+#: A snapshot of many objects takes long to make and to judge, so the next one waits this many times its processor time.
 _PAUSE_PER_SNAPSHOT = 20
 #: A stopped watcher may be waiting for a response that never comes.
 _STOP_TIMEOUT_S = 0.3
@@ -234,12 +234,11 @@ class Watcher:
         """Make a new snapshot if something has changed since the latest; what only a round can find is asked for."""
         with self._lock:
             changes = _count_changes(self._caches)
-            began = time.monotonic()
-            if not self._rounds or changes == self._latest_changes or began < self._next_snapshot_at:
+            if not self._rounds or changes == self._latest_changes or time.monotonic() < self._next_snapshot_at:
                 return
+            began = time.thread_time()
             snapshot = self._make_snapshot(self._caches)
-            ended = time.monotonic()
-            self._next_snapshot_at = ended + _PAUSE_PER_SNAPSHOT * (ended - began)
+            self._next_snapshot_at = time.monotonic() + _PAUSE_PER_SNAPSHOT * (time.thread_time() - began)
             if self._lacks_events(self._caches, snapshot) or self._lacks_autoscaler(snapshot):
                 self._request_round()
             else:

@@ -23,7 +23,7 @@ from composeplat.progress import Phase, ServiceProgress
 _BEFORE_ALL_ROUNDS = 0
 #: The same snapshot shows more with time, as causes depend on how long something has been so.
 _JUDGED_AGAIN_S = 0.4
-#: The next judgement of all services waits this many times as long as the last one took.
+#: The next judgement of all services waits this many times the processor time of the last one.
 _PAUSE_PER_JUDGEMENT = 20
 
 
@@ -150,10 +150,11 @@ class Monitor:
         """Judge every service whose workload is shown as applied by the last round."""
         if snapshot is None:
             return
-        began = time.monotonic()
+        # Time of the processor: one of few services that had to wait for it is no reason for a pause.
+        began = time.thread_time()
         self._judge(self._unfailed_services(), snapshot, rounds)
         self._judged_at = time.monotonic()
-        self._not_judged_before = self._judged_at + _PAUSE_PER_JUDGEMENT * (self._judged_at - began)
+        self._not_judged_before = self._judged_at + _PAUSE_PER_JUDGEMENT * (time.thread_time() - began)
 
     def _changed_services(self, snapshot: Snapshot) -> list[ServicePlan]:
         """The services whose workload is another object than at their last judgement."""

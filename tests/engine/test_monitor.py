@@ -54,6 +54,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     now = [100.0]
     with monkeypatch.context() as within:
         within.setattr(time, "monotonic", lambda: now[0])
+        within.setattr(time, "thread_time", lambda: now[0])
         yield now
 
 
