@@ -39,10 +39,18 @@ class Snapshot:
     """When it was made by the clock of the API server, in seconds since 1970; 0 if that is not known."""
     has_autoscaler: bool | None = False
     """Whether the cluster has an autoscaler; None if that can't be read."""
+    _unready_pods: list[Object] | None = field(init=False, default=None, compare=False)
     _pods_by_name: dict[str, Object] | None = field(init=False, default=None, compare=False)
     _pods_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
     _replica_sets_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
     _events_by_object: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
+
+    @property
+    def unready_pods(self) -> list[Object]:
+        """The pods that are neither ready nor completed."""
+        if self._unready_pods is None:
+            self._unready_pods = [pod for pod in self.pods if not is_ready_or_completed(pod)]
+        return self._unready_pods
 
     def pods_of(self, uid: str) -> list[Object]:
         """The pods of an owner. They are indexed once: each of a thousand services looks for its own."""

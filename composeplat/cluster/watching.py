@@ -17,7 +17,7 @@ from urllib.parse import quote
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.object_cache import ObjectCache
-from composeplat.cluster.snapshot import Snapshot, is_ready_or_completed, scheduling_failure
+from composeplat.cluster.snapshot import Snapshot, scheduling_failure
 from composeplat.cluster.watch_stream import WatchStream
 from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import start_thread
@@ -35,6 +35,10 @@ _MIN_POLL_INTERVAL_S = 0.4
 _MAX_POLL_INTERVAL_S = 3.0
 #: Between rounds that are asked for.
 _MIN_ROUND_INTERVAL_S = 0.1
+#: The next round waits this many times as long as the last one took.
+_PAUSE_PER_ROUND = 2
+#: The same if nobody waits for it.
+_PAUSE_IF_NOT_NEEDED = 10
 #: A snapshot of many objects takes long to make and to judge, so the next one waits this many times its processor time.
 _PAUSE_PER_SNAPSHOT = 20
 #: A stopped watcher may be waiting for a response that never comes.
@@ -87,6 +91,8 @@ class Watcher:
         self._ended = threading.Event()
         self._woken = threading.Event()
         """Set when a round may be due."""
+        self._needed = threading.Event()
+        """Set when somebody waits for the next round."""
         self._hurried = threading.Event()
         """Set when the pause after a round is to end."""
         self._thread: threading.Thread | None = None
@@ -118,10 +124,16 @@ class Watcher:
         """The number of the last round that is complete; read before :attr:`latest`, which then shows it."""
         return self._rounds
 
-    def request_round(self) -> int:
-        """Ask for a round that begins from now on, and return its number: it shows every change until now."""
+    def request_round(self, *, may_wait: bool = False) -> int:
+        """Ask for a round that begins from now on, and return its number: it shows every change until now.
+
+        One that may wait costs less: the objects of many services are not listed again as soon as they can be.
+        """
         with self._lock:
-            return self._request_round()
+            number = self._request_round()
+            if not may_wait:
+                self._needed.set()
+            return number
 
     def _request_round(self) -> int:
         """Do the same with the lock held."""
@@ -132,10 +144,11 @@ class Watcher:
     def hurry(self) -> None:
         """End the pause before the next round, if one is asked for: somebody waits for nothing else."""
         self._hurried.set()
+        self._needed.set()
 
     def stop(self) -> None:
         self._ended.set()
-        self._hurried.set()
+        self.hurry()
         self._woken.set()
         if self._thread is not None:
             self._thread.join(timeout=_STOP_TIMEOUT_S)
@@ -159,15 +172,25 @@ class Watcher:
             while not self._ended.is_set():
                 began = time.monotonic()
                 self._run_round(api, began)
-                least_s = _MIN_POLL_INTERVAL_S if self.unreachable else _MIN_ROUND_INTERVAL_S
-                self._hurried.wait(min(max(least_s, 2 * (time.monotonic() - began)), _MAX_POLL_INTERVAL_S))
-                self._hurried.clear()
+                self._pause(time.monotonic() - began)
                 while not self._ended.is_set() and not self._is_round_due(began):
                     self._woken.wait(_MIN_POLL_INTERVAL_S if self._needs_attention else None)
                     self._woken.clear()
 
+    def _pause(self, seconds: float) -> None:
+        """Wait after a round of so many seconds, longer if nobody needs the next one."""
+        least_s = _MIN_POLL_INTERVAL_S if self.unreachable else _MIN_ROUND_INTERVAL_S
+        needed_s, else_s = (
+            min(max(least_s, times * seconds), _MAX_POLL_INTERVAL_S)
+            for times in (_PAUSE_PER_ROUND, _PAUSE_IF_NOT_NEEDED)
+        )
+        if not self._hurried.wait(needed_s):
+            self._needed.wait(else_s - needed_s)
+        self._hurried.clear()
+
     def _run_round(self, api: Api, began: float) -> None:
         with self._lock:
+            self._needed.clear()
             self._begun += 1
             number = self._begun
         try:
@@ -241,6 +264,7 @@ class Watcher:
             self._next_snapshot_at = time.monotonic() + _PAUSE_PER_SNAPSHOT * (time.thread_time() - began)
             if self._lacks_events(self._caches, snapshot) or self._lacks_autoscaler(snapshot):
                 self._request_round()
+                self._needed.set()
             else:
                 self._latest, self._latest_changes = snapshot, changes
 
@@ -269,13 +293,11 @@ class Watcher:
 
 def _is_troubled(snapshot: Snapshot) -> bool:
     """Return whether something may have to be explained: nothing is there yet, or a pod is missing or not ready."""
-    return (
-        not snapshot.workloads or not all(map(is_ready_or_completed, snapshot.pods)) or _lacks_pods(snapshot.workloads)
-    )
+    return not snapshot.workloads or bool(snapshot.unready_pods) or _lacks_pods(snapshot.workloads)
 
 
 def _has_unscheduled(snapshot: Snapshot) -> bool:
-    return any(scheduling_failure(pod) is not None for pod in snapshot.pods)
+    return any(scheduling_failure(pod) is not None for pod in snapshot.unready_pods)
 
 
 def _count_changes(caches: Mapping[str, ObjectCache]) -> int:

@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import partial
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.cause import Cause
@@ -46,7 +47,7 @@ class Rollout:
 
     def handle(self, urn: str, events: Events) -> None:
         """Handle an event about a resource; the deadline starts again after each image build."""
-        self.monitor.handle(urn, events, self.watcher.request_round)
+        self.monitor.handle(urn, events, partial(self.watcher.request_round, may_wait=True))
         change = events.changes.get(urn) if urn in events.done else None
         if change is not None and change.kind == "Image":
             self.deadline.restart()
