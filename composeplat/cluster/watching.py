@@ -30,6 +30,17 @@ OF_WORKLOADS = (("apps/v1", "ReplicaSet"), ("v1", "Pod"))
 _KINDS_OF_WORKLOADS = tuple(kind for _, kind in OF_WORKLOADS)
 #: They explain why something is not ready; those of the whole namespace, since they have no label.
 _EXPLAINING = ("PersistentVolumeClaim", "Event")
+#: Reasons of events that come with every pod and explain nothing: a busy namespace has thousands of these.
+_USUAL_REASONS = (
+    "Scheduled",
+    "Created",
+    "Started",
+    "Killing",
+    "SuccessfulCreate",
+    "SuccessfulDelete",
+    "ScalingReplicaSet",
+    "Completed",
+)
 #: For kinds that can't be watched. A slow cluster is polled less often.
 _MIN_POLL_INTERVAL_S = 0.4
 _MAX_POLL_INTERVAL_S = 3.0
@@ -85,6 +96,8 @@ class Watcher:
         listed = (*WORKLOADS, *further, *OF_WORKLOADS)
         self._paths = {kind: kind_path(version, kind, namespace) + selector for version, kind in listed}
         self._explaining_paths = {kind: kind_path("v1", kind, namespace) for kind in _EXPLAINING}
+        unusual = ",".join(f"reason!={reason}" for reason in _USUAL_REASONS)
+        self._explaining_paths["Event"] += f"?fieldSelector={quote(unusual)}"
         self._caches: dict[str, ObjectCache] = {}
         self._streams: dict[str, WatchStream] = {}
         self._ages = Ages()

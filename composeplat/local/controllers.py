@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
-from composeplat.local import policies
 from composeplat.local.layout import (
     DNS_SERVICE,
     INGRESS_CLASS,
@@ -28,19 +27,19 @@ from composeplat.local.layout import (
     SIZED_CLASS,
     STORAGE_CLASS,
 )
+from composeplat.local.live_objects import LiveObjects
 from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.own_access import own_access
 from composeplat.local.policies import PolicyKeeper
-from composeplat.local.volumes import CLAIMS, VOLUMES, Volumes
+from composeplat.local.volumes import Volumes
 from composeplat.system.atomic import write_file
+from composeplat.system.threads import start_thread
 
-_RESYNC_INTERVAL_S = 30.0
 _RETRY_INTERVAL_S = 1.0
 _REGISTRATION_INTERVAL_S = 0.5
 _SERVICES = kind_path("v1", "Service")
 _SLICES = kind_path("discovery.k8s.io/v1", "EndpointSlice")
 _INGRESSES = kind_path("networking.k8s.io/v1", "Ingress")
-WATCHED = (CLAIMS, VOLUMES, _SERVICES, _SLICES, _INGRESSES)
 
 
 _STORAGE = {
@@ -163,7 +162,8 @@ class Controllers:
     def __init__(self, api: Api, folder: Path) -> None:
         self.api = api
         self.folder = folder
-        self.volumes = Volumes(api, folder / "volumes")
+        self.objects = LiveObjects(api)
+        self.volumes = Volumes(api, self.objects, folder / "volumes")
         self._routes = ""
 
     def reconcile(self) -> None:
@@ -172,8 +172,8 @@ class Controllers:
         self._serve()
 
     def _serve(self) -> None:
-        ingresses = self.api.items(_INGRESSES)
-        found = routes(ingresses, self.api.items(_SERVICES), self.api.items(_SLICES))
+        ingresses = self.objects.items(_INGRESSES)
+        found = routes(ingresses, self.objects.items(_SERVICES), self.objects.items(_SLICES))
         text = json.dumps(found, indent=1)
         if text != self._routes:
             write_file(self.folder / "ingress" / "routes.json", text)
@@ -185,20 +185,6 @@ class Controllers:
                 status = {"loadBalancer": {"ingress": [{"hostname": "localhost"}]}}
                 with contextlib.suppress(ApiError):
                     self.api.patch(f"{path_of}/{metadata['name']}/status", {"status": status})
-
-
-def watch(access: Access, path: str, changed: threading.Event) -> None:
-    """Set ``changed`` whenever an object of a kind changes, for as long as the cluster runs."""
-    api = Api(access)
-    while True:
-        try:
-            version = api.get(f"{path}?limit=1")["metadata"]["resourceVersion"]
-            changed.set()
-            for event in api.watch(path, version, seconds=300):
-                if event.get("type") != "BOOKMARK":
-                    changed.set()
-        except ApiError:
-            time.sleep(_RETRY_INTERVAL_S)
 
 
 def register_metrics(access: Access, states: Path, authority: bytes) -> None:
@@ -216,20 +202,17 @@ def main() -> None:
     authority = folder / "keys" / "ca.crt"
     metrics = (access, Path(sys.argv[3]), authority.read_bytes())
     threading.Thread(target=register_metrics, args=metrics, daemon=True).start()
-    keeper = PolicyKeeper(Api(access))
-    watch_all(access, policies.WATCHED, keeper.changed)
-    threading.Thread(target=keeper.run, daemon=True).start()
-    changed = threading.Event()
-    watch_all(access, WATCHED, changed)
-    reconcile_forever(Controllers(Api(access), folder), changed)
+    start_thread("policies", PolicyKeeper(Api(access)).run, _end_process)
+    reconcile_forever(Controllers(Api(access), folder))
 
 
-def watch_all(access: Access, paths: Iterable[str], changed: threading.Event) -> None:
-    for path in paths:
-        threading.Thread(target=watch, args=(access, path, changed), daemon=True).start()
+def _end_process(error: Exception) -> None:
+    """End without a clean-up: the supervisor starts the process again, as policies must not go unapplied."""
+    sys.stderr.write(f"policies: {error!r}\n")
+    os._exit(1)
 
 
-def reconcile_forever(controllers: Controllers, changed: threading.Event) -> None:
+def reconcile_forever(controllers: Controllers) -> None:
     """Reconcile for as long as the cluster runs: the supervisor ends this process."""
     has_base_objects = False
     while True:
@@ -238,14 +221,13 @@ def reconcile_forever(controllers: Controllers, changed: threading.Event) -> Non
                 for manifest in base_objects():
                     controllers.api.apply(manifest)
                 has_base_objects = True
-            changed.clear()
             controllers.reconcile()
         except (ApiError, OSError) as error:
             # An OSError is a full disk: the next try may find space.
             sys.stderr.write(f"{error}\n")
-            changed.set()
             time.sleep(_RETRY_INTERVAL_S)
-        changed.wait(_RESYNC_INTERVAL_S)
+        else:
+            controllers.objects.wait()
 
 
 if __name__ == "__main__":

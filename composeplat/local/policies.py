@@ -16,7 +16,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Any
@@ -24,15 +24,14 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.local.layout import SERVICE_RANGE
+from composeplat.local.live_objects import LiveObjects
 from composeplat.system.records import record
 
 CHAIN = "PLATFORM-POLICIES"
 _POLICIES = kind_path("networking.k8s.io/v1", "NetworkPolicy")
 _PODS = kind_path("v1", "Pod")
 _NAMESPACES = kind_path("v1", "Namespace")
-WATCHED = (_POLICIES, _PODS, _NAMESPACES)
 _RETRY_INTERVAL_S = 1.0
-_RESYNC_INTERVAL_S = 30.0
 _TIMEOUT_S = 30.0
 
 
@@ -225,27 +224,25 @@ class PolicyKeeper:
     """Applies the rules whenever a policy, a pod or a namespace changes."""
 
     def __init__(self, api: Api) -> None:
-        self.api = api
-        self.changed = threading.Event()
+        self.objects = LiveObjects(api)
         self._applied = ""
 
     def run(self) -> None:
         """Run for as long as the cluster does."""
         while True:
-            self.changed.clear()
             try:
                 self.apply()
             except (ApiError, OSError, subprocess.SubprocessError) as error:
                 sys.stderr.write(f"policies: {error}\n")
-                self.changed.wait(_RETRY_INTERVAL_S)
-                continue
-            self.changed.wait(_RESYNC_INTERVAL_S)
+                time.sleep(_RETRY_INTERVAL_S)
+            else:
+                self.objects.wait()
 
     def apply(self) -> None:
-        policies = self.api.items(_POLICIES)
+        policies = self.objects.items(_POLICIES)
         if not policies and not self._applied:
             return
-        text = filter_rules(policies, self.api.items(_PODS), self.api.items(_NAMESPACES))
+        text = filter_rules(policies, self.objects.items(_PODS), self.objects.items(_NAMESPACES))
         if text != self._applied:
             # Atomic: between the rules before and these, there is no moment without any.
             subprocess.run(

@@ -18,6 +18,7 @@ from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object
 from composeplat.local import sized_volumes
 from composeplat.local.layout import PROVISIONER, SIZED_CLASS, STORAGE_CLASS
+from composeplat.local.live_objects import LiveObjects
 
 CLAIMS = kind_path("v1", "PersistentVolumeClaim")
 VOLUMES = kind_path("v1", "PersistentVolume")
@@ -86,19 +87,20 @@ def is_released(volume: Object) -> bool:
 
 
 class Volumes:
-    def __init__(self, api: Api, folder: Path) -> None:
+    def __init__(self, api: Api, objects: LiveObjects, folder: Path) -> None:
         self.api = api
+        self.objects = objects
         self.folder = folder
 
     def reconcile(self) -> None:
-        claims = self.api.items(CLAIMS)
+        claims = self.objects.items(CLAIMS)
         for claim in filter(is_waiting, claims):
             with self._reported(claim):
                 self._make_or_give_back(claim)
         for claim in filter(is_to_grow, claims):
             with self._reported(claim):
                 self._grow(claim)
-        self._remove_released(self.api.items(VOLUMES))
+        self._remove_released(self.objects.items(VOLUMES))
 
     def _make_or_give_back(self, claim: Object) -> None:
         """Make a volume; without one the claim goes back to the scheduler, which fails the pod and tries again."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 from queue import Queue
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -38,6 +39,17 @@ APPS, CORE = f"/apis/apps/v1/namespaces/{NAMESPACE}", f"/api/v1/namespaces/{NAME
 DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS = f"{APPS}/deployments", f"{APPS}/statefulsets", f"{APPS}/replicasets"
 JOBS, PODS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", f"{CORE}/pods"
 CLAIMS, EVENTS = f"{CORE}/persistentvolumeclaims", f"{CORE}/events"
+_USUAL_REASONS = [
+    "Scheduled",
+    "Created",
+    "Started",
+    "Killing",
+    "SuccessfulCreate",
+    "SuccessfulDelete",
+    "ScalingReplicaSet",
+    "Completed",
+]
+UNUSUAL_EVENTS = f"{EVENTS}?fieldSelector={quote(','.join(f'reason!={reason}' for reason in _USUAL_REASONS))}"
 OWN_SELECTOR = "?labelSelector=dev.platform.com/environment%3Dshop"
 USUAL = [path + OWN_SELECTOR for path in (DEPLOYMENTS, STATEFUL_SETS, JOBS, REPLICA_SETS, PODS)]
 
@@ -92,17 +104,17 @@ def test_view(server: Server) -> None:
 
 
 def test_only_the_environments_objects_are_asked_for(server: Server) -> None:
-    """Workloads and pods are asked for by the environment's label; claims and events have none to ask for."""
+    """Workloads and pods are asked for by the environment's label; claims have none; of events, those that explain."""
     with Api(server.access) as api:
         Watcher(server.access, NAMESPACE, "shop").take_snapshot(api)
 
-    assert [*USUAL, CLAIMS, EVENTS] == server.paths
+    assert [*USUAL, CLAIMS, UNUSUAL_EVENTS] == server.paths
 
 
 @pytest.mark.parametrize(
     ("answers", "more"),
     [
-        pytest.param({}, [CLAIMS, EVENTS], id="nothing-there"),
+        pytest.param({}, [CLAIMS, UNUSUAL_EVENTS], id="nothing-there"),
         pytest.param(
             {DEPLOYMENTS: given(with_ready(WEB, 1)), PODS: given(pod(SET, state=running(), ready=True))},
             [],
@@ -113,14 +125,16 @@ def test_only_the_environments_objects_are_asked_for(server: Server) -> None:
                 DEPLOYMENTS: given(with_ready(WEB, 1)),
                 PODS: given(pod(SET, state=running(), ready=True), pod(SET, "other", state=running())),
             },
-            [CLAIMS, EVENTS],
+            [CLAIMS, UNUSUAL_EVENTS],
             id="a-pod-not-ready",
         ),
-        pytest.param({DEPLOYMENTS: given(with_ready(WEB, 0))}, [CLAIMS, EVENTS], id="a-pod-missing"),
-        pytest.param({STATEFUL_SETS: given(stateful_set())}, [CLAIMS, EVENTS], id="no-pod-ready-yet"),
+        pytest.param({DEPLOYMENTS: given(with_ready(WEB, 0))}, [CLAIMS, UNUSUAL_EVENTS], id="a-pod-missing"),
+        pytest.param({STATEFUL_SETS: given(stateful_set())}, [CLAIMS, UNUSUAL_EVENTS], id="no-pod-ready-yet"),
         pytest.param({DEPLOYMENTS: given(deployment(replicas=0))}, [], id="scaled-to-nothing"),
         pytest.param({JOBS: given(job()), PODS: given(pod(job(), state=ended(0)))}, [], id="job-ended"),
-        pytest.param({JOBS: given(job()), PODS: given(pod(job(), state=ended(1)))}, [CLAIMS, EVENTS], id="job-failed"),
+        pytest.param(
+            {JOBS: given(job()), PODS: given(pod(job(), state=ended(1)))}, [CLAIMS, UNUSUAL_EVENTS], id="job-failed"
+        ),
     ],
 )
 def test_events_are_asked_for_only_in_trouble(server: Server, answers: dict[str, Answer], more: list[str]) -> None:
@@ -372,16 +386,16 @@ def test_trouble_is_explained(watched: dict[str, Queue[Object | None]], server: 
     """Events are listed when the first pod is not ready, and watched from then on."""
     made = with_version(pod(SET, state=running()), 8)
     until(lambda: workloads(watcher) == {"web": "5"})
-    assert EVENTS not in server.paths
+    assert UNUSUAL_EVENTS not in server.paths
     server.answers |= {PODS: given(made, version="8")}
     watched[PODS].put(change("ADDED", made, 8))
     until(lambda: (view := watcher.latest) is not None and view.pods)
-    until(lambda: any(path.startswith(f"{EVENTS}?watch=1") for path in server.paths))
+    until(lambda: any(path.startswith(f"{UNUSUAL_EVENTS}&watch=1") for path in server.paths))
     failing = with_version(event(made, "Unhealthy"), 9)
     watched[EVENTS].put({"type": "ADDED", "object": failing})
     until(lambda: (view := watcher.latest) is not None and view.events == [failing])
 
-    assert server.paths.count(EVENTS) == 1
+    assert server.paths.count(UNUSUAL_EVENTS) == 1
 
 
 def test_a_watch_that_ends(watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher) -> None:
