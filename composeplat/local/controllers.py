@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import threading
 import time
@@ -202,14 +201,10 @@ def main() -> None:
     authority = folder / "keys" / "ca.crt"
     metrics = (access, Path(sys.argv[3]), authority.read_bytes())
     threading.Thread(target=register_metrics, args=metrics, daemon=True).start()
-    start_thread("policies", PolicyKeeper(Api(access)).run, _end_process)
-    reconcile_forever(Controllers(Api(access), folder))
-
-
-def _end_process(error: Exception) -> None:
-    """End without a clean-up: the supervisor starts the process again, as policies must not go unapplied."""
-    sys.stderr.write(f"policies: {error!r}\n")
-    os._exit(1)
+    controllers = Controllers(Api(access), folder)
+    # The process then ends, and the supervisor starts it again: policies must not go unapplied.
+    start_thread("policies", PolicyKeeper(Api(access)).run, controllers.objects.fail)
+    reconcile_forever(controllers)
 
 
 def reconcile_forever(controllers: Controllers) -> None:

@@ -30,14 +30,22 @@ class LiveObjects:
         self._api = api
         self._changed = threading.Event()
         self._lists: dict[str, LiveList] = {}
+        self._failure: Exception | None = None
         self._looked_at: float | None = None
         """The processor time of the thread that waits, when it last began to look."""
 
     def items(self, path: str) -> list[Object]:
         """Return the objects of a path, as its watch shows them: what was done a moment ago may not be there yet."""
+        if self._failure is not None:
+            raise self._failure
         if path not in self._lists:
             self._lists[path] = LiveList(self._api.access, path, self._changed)
         return self._lists[path].read(self._api)
+
+    def fail(self, error: Exception) -> None:
+        """Let the thread that uses the objects fail: another one has, which the process needs too."""
+        self._failure = error
+        self._changed.set()
 
     def wait(self) -> None:
         """Wait until something may have changed; without a change for long, list everything again."""

@@ -124,6 +124,20 @@ def test_another_thread(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
     assert seen == [["a"]] * 3
 
 
+def test_a_failure_elsewhere(server: Server) -> None:
+    """It ends a wait, and reaches the thread that uses the objects."""
+    server.watches = {PODS: Answer(events=Queue())}
+    with Api(server.access) as api:
+        objects = LiveObjects(api)
+        assert names(objects) == ["a"]
+        timer = threading.Timer(0.05, objects.fail, (KeyError("another thread"),))
+        timer.start()
+        objects.wait()
+
+        with pytest.raises(KeyError, match="another thread"):
+            objects.items(PODS)
+
+
 def test_no_cluster() -> None:
     with no_server() as access, Api(access) as api, pytest.raises(ApiError, match="connection refused"):
         LiveObjects(api).items(PODS)
