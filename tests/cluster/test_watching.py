@@ -356,6 +356,25 @@ def test_changes(watched: dict[str, Queue[Object | None]], server: Server, watch
     assert server.paths.count(USUAL[0]) == 1
 
 
+def test_a_round_that_may_wait(
+    watched: dict[str, Queue[Object | None]], watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after a long pause, which ends as soon as somebody needs it."""
+    monkeypatch.setattr("composeplat.cluster.watching._PAUSE_IF_NOT_NEEDED", 1_000_000)
+    assert watched
+    until(lambda: workloads(watcher) == {"web": "5"})
+    number = watcher.request_round(may_wait=True)
+    time.sleep(0.3)
+    has_waited = watcher.rounds < number
+    began = time.monotonic()
+    needed = watcher.request_round()
+    until(lambda: watcher.rounds >= needed)
+
+    assert has_waited
+    assert needed == number
+    assert time.monotonic() - began < 1
+
+
 def test_snapshots_that_take_long(
     watched: dict[str, Queue[Object | None]], watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
