@@ -168,7 +168,18 @@ def stop(
         was_running = cluster.stop()
         if delete_data:
             cluster.delete()
-        conclude(f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running")
+        conclude(
+            f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running{_other(simulated)}"
+        )
+
+
+def _other(simulated: bool) -> str:
+    """What to say of the other local cluster: it may have been meant if it runs."""
+    from composeplat.local.cluster_kind import local_cluster
+
+    other = local_cluster(os.environ, simulated=int(not simulated))
+    command = "platform cluster stop" if simulated else "platform cluster stop --simulated"
+    return f"; {other.title} is: {command}" if other.status().running else ""
 
 
 @app.command(

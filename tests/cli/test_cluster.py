@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from composeplat.local.cluster import LocalCluster
-from composeplat.local.layout import Layout
+from composeplat.local.layout import Layout, make_layout
 from composeplat.local.part_logs import read_lines
+from composeplat.system.processes import ProcessId
 from tests.conftest import run
 from tests.in_process import run_here
 from tests.schemas import checked
@@ -64,6 +66,19 @@ def test_stop_of_none(tmp_path: Path) -> None:
 
     assert outcome.status == 0
     assert outcome.stderr == "the simulated cluster was not running\n"
+
+
+def test_stop_of_the_other(tmp_path: Path) -> None:
+    """Where only the other cluster runs, its command is named."""
+    supervisor = make_layout({"COMPOSEPLAT_CLUSTER": str(tmp_path)}, simulated=True).supervisor
+    supervisor.parent.mkdir(parents=True)
+    supervisor.write_text(json.dumps(ProcessId.from_pid(os.getpid()).to_data()))
+    outcome = run("cluster", "stop", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert outcome.status == 0
+    assert outcome.stderr == (
+        "the local cluster was not running; the simulated cluster is: platform cluster stop --simulated\n"
+    )
 
 
 def test_the_limit_is_shown(tmp_path: Path) -> None:
