@@ -7,11 +7,16 @@ Apart from :mod:`~composeplat.cluster.failure_causes`, as each autoscaler has it
 from __future__ import annotations
 
 import math
+import re
 
-from composeplat.cluster.snapshot import Object, Snapshot, event_time
+from composeplat.cluster.snapshot import Object, Snapshot, event_time, scheduling_failure
 
 #: In this time claims are bound and other pods are rescheduled.
 LIMIT_S = 8.0
+#: A node that has been asleep, or is busy, is tainted until its kubelet reports again, which it does every ten seconds.
+TAINTED_LIMIT_S = 20.0
+#: Newer schedulers don't say which taint it is.
+_TAINTED = r"untolerated taint(?:\(s\)| \{node\.kubernetes\.io/(?:not-ready|unreachable):)"
 #: An autoscaler checks pods every ten seconds or more, and may add a node after its next back-off.
 AUTOSCALER_LIMIT_S = 60.0
 #: cluster-autoscaler, Karpenter.
@@ -25,7 +30,7 @@ def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
         return math.inf
     if autoscaler_refusal(pod, snapshot) or snapshot.has_autoscaler is not False:
         return AUTOSCALER_LIMIT_S
-    return LIMIT_S
+    return TAINTED_LIMIT_S if re.search(_TAINTED, scheduling_failure(pod) or "") else LIMIT_S
 
 
 def is_node_coming(pod: Object, snapshot: Snapshot) -> bool:

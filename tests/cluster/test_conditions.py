@@ -1220,6 +1220,16 @@ def test_unschedulable_where_nodes_are_added(
         assert (state(limit - 0.1), state(limit)) == (WorkloadState.WAITING, WorkloadState.FAILED)
 
 
+@pytest.mark.parametrize("taint", ["(s)", " {node.kubernetes.io/not-ready: }", " {node.kubernetes.io/unreachable: }"])
+def test_a_tainted_node(taint: str) -> None:
+    """The taint of a node that was asleep goes away by itself, after more than the usual time."""
+    made = pod(SET, scheduling_failure=f"0/1 nodes are available: 1 node(s) had untolerated taint{taint}.")
+
+    states = [web(made, age={"unscheduled": age}).state for age in (8.0, 19.9, 20.0)]
+
+    assert states == [WorkloadState.WAITING, WorkloadState.WAITING, WorkloadState.FAILED]
+
+
 def test_an_autoscaler_that_refuses() -> None:
     """Its words are reported behind the scheduler's."""
     made = pod(SET, scheduling_failure=ROOM)
