@@ -13,12 +13,9 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.snapshot import Object
 from composeplat.local.live_objects import LiveObjects
 from tests.cluster.objects import Answer, Server, given, no_server, refusal, until
+from tests.cluster.test_live_list import item
 
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
-
-
-def item(name: str, version: int) -> Object:
-    return {"metadata": {"name": name, "resourceVersion": str(version)}}
 
 
 @pytest.fixture
