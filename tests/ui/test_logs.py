@@ -166,7 +166,7 @@ def test_from_the_start(live: LivePage, tab: Tab) -> None:
     live.press("From the start")
 
     tab.wait_for(f"{COUNT} === '3,000 lines'")
-    assert tab.run(SHOWN)[0] == "line 0"
+    tab.wait_for(f"{SHOWN}[0] === 'line 0'")
     assert [reader.request.tail for reader in live.fake.readers] == [500, None]
 
 
