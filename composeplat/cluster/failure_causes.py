@@ -183,10 +183,12 @@ def _unfilled(end: Object, container: str) -> Cause:
 
 
 def _image_failure(pod: Object, container: Object, text: str, reason: str, snapshot: Snapshot) -> Cause | None:
+    # A digest comes from a registry that has, or had, the image: right after a push, another replica of it may not have
+    # the image yet.
+    stays_missing = is_missing(text) and "@" not in str(container.get("image", ""))
     may_come = (
-        # The kubelet tries again after ten seconds. A digest comes from a registry that has, or had, the image: right
-        # after a push, another replica of it may not have the image yet.
-        (reason == "ErrImagePull" and not (is_missing(text) and "@" not in str(container.get("image", ""))))
+        # The kubelet tries again after ten seconds.
+        (reason == "ErrImagePull" and not stays_missing)
         or (reason == "ErrImageNeverPull" and snapshot.age(f"unloaded/{pod['metadata']['uid']}") < UNLOADED_FOR)
     )
     if may_come or is_throttled(text):

@@ -143,13 +143,12 @@ class Watcher:
         One that may wait costs less: the objects of many services are not listed again as soon as they can be.
         """
         with self._lock:
-            number = self._request_round()
-            if not may_wait:
-                self._needed.set()
-            return number
+            return self._request_round(may_wait=may_wait)
 
-    def _request_round(self) -> int:
+    def _request_round(self, *, may_wait: bool = False) -> int:
         """Do the same with the lock held."""
+        if not may_wait:
+            self._needed.set()
         self._wanted = self._begun + 1
         self._woken.set()
         return self._wanted
@@ -277,7 +276,6 @@ class Watcher:
             self._next_snapshot_at = time.monotonic() + _PAUSE_PER_SNAPSHOT * (time.thread_time() - began)
             if self._lacks_events(self._caches, snapshot) or self._lacks_autoscaler(snapshot):
                 self._request_round()
-                self._needed.set()
             else:
                 self._latest, self._latest_changes = snapshot, changes
 

@@ -190,9 +190,7 @@ class Monitor:
         """Return whether the deployment is over: all services are ready or have failed, and Jobs have started."""
         if snapshot is None or any(self.applied.get(name, rounds + 1) > rounds for name in self.chosen):
             return False
-        going = self._unfailed_services()
-        changed = {service.name for service in going if self._has_changed(service)}
-        return self._end.is_over(going, changed, snapshot)
+        return self._end.is_over(self._unfailed_services(), self._has_changed, snapshot)
 
     def _has_changed(self, service: ServicePlan) -> bool:
         """Return whether this deployment has changed a service."""

@@ -156,6 +156,8 @@ class _Reader:
     def digest(self, place: str, *, follows: bool = False) -> str:
         """Return a digest of a file, or of all files of a folder; with ``follows``, a link to a folder is a doubt."""
         digest = hashlib.sha256()
+        # From before the first look: what changes during it counts as recent, too.
+        recent_since, newest = time.time_ns() - _RECENT_NS, 0
         try:
             found = list(_walk(place))
             is_read = self._can_read(found)
@@ -163,21 +165,25 @@ class _Reader:
                 # With its time too: a file that was changed and changed back may have been read in between.
                 facts = f"\0{path[len(place) :]}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}\0"
                 if not is_read:
-                    facts += f"{status.st_ctime_ns}\0{status.st_ino}\0"
+                    facts += _change(status)
+                    newest = max(newest, status.st_ctime_ns)
                 digest.update(facts.encode(errors="surrogateescape"))
                 if stat.S_ISLNK(status.st_mode):
                     if follows and os.path.isdir(path):
                         raise Doubt(f"a folder behind a link is a part of an image: {path}")
                     digest.update(os.fsencode(os.readlink(path)))
                     if not is_read and os.path.isfile(path):
-                        digest.update(self.digest(os.path.realpath(path)).encode())
+                        target = os.stat(path)
+                        digest.update(_change(target).encode())
+                        newest = max(newest, target.st_ctime_ns)
                 if is_read and os.path.isfile(path):
                     with open(path, "rb") as stream:
                         digest.update(hashlib.file_digest(stream, "sha256").digest())
-            if not is_read:
-                _refuse_recent(status for _, status in found)
         except OSError as error:
             raise Doubt(f"a file of a build can't be read: {error.strerror}") from error
+        if newest > recent_since:
+            # A later change may have the same time for a moment.
+            raise Doubt("files of a large build have changed just now")
         return digest.hexdigest()
 
     def _can_read(self, found: Sequence[tuple[str, os.stat_result]]) -> bool:
@@ -192,10 +198,9 @@ class _Reader:
         return True
 
 
-def _refuse_recent(found: Iterable[os.stat_result]) -> None:
-    """Refuse files that have changed just now: a later change may have the same time for a moment."""
-    if max(status.st_ctime_ns for status in found) > time.time_ns() - _RECENT_NS:
-        raise Doubt("files of a large build have changed just now")
+def _change(status: os.stat_result) -> str:
+    """When a file was changed last, which no program sets, and which file it is."""
+    return f"{status.st_ctime_ns}\0{status.st_ino}\0"
 
 
 def _walk(place: str) -> Iterator[tuple[str, os.stat_result]]:

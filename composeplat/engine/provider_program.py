@@ -169,7 +169,7 @@ class _Streams:
     def answer(self, line: str) -> None:
         """Write a line to the input of the program, as soon as it reads."""
         stdin = self._process.stdin
-        if stdin is None or stdin.closed:
+        if stdin is None:
             return
         self._answers += line.encode() + b"\n"
         if len(self._answers) > _MAX_UNREAD_BYTES:

@@ -8,7 +8,7 @@ Must not wait, nor know what has failed or changed: :mod:`~composeplat.engine.mo
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.snapshot import Object, Snapshot
@@ -21,6 +21,8 @@ _JOB_STABLE_S = 10.0
 #: A service without a health check counts as ready while it runs. A crashing one runs for a moment too, and its node
 #: reports once a second, so all have to stay ready for this time.
 _STABLE_S = 1.5
+
+HasChanged = Callable[[ServicePlan], bool]
 
 
 @record(kw_only=True)
@@ -52,11 +54,11 @@ class RolloutEnd:
         """Note which pods are ready, also before anything is waited for."""
         self._pods.note(snapshot)
 
-    def is_over(self, services: Sequence[ServicePlan], changed: Collection[str], snapshot: Snapshot) -> bool:
-        """Return whether a rollout of services is over; ``changed`` names those that this deployment has changed."""
+    def is_over(self, services: Sequence[ServicePlan], has_changed: HasChanged, snapshot: Snapshot) -> bool:
+        """Return whether a rollout of services is over; ``has_changed`` says which this deployment has changed."""
         self.note(snapshot)
         if self._looked_at is None or self._looked_at[0] is not snapshot or self._looked_at[1] != services:
-            self._looked_at, self._ready = (snapshot, services), self._find_ready(services, changed, snapshot)
+            self._looked_at, self._ready = (snapshot, services), self._find_ready(services, has_changed, snapshot)
         if self._ready is None:
             self._since = None
             return False
@@ -72,7 +74,7 @@ class RolloutEnd:
         )
 
     def _find_ready(
-        self, services: Sequence[ServicePlan], changed: Collection[str], snapshot: Snapshot
+        self, services: Sequence[ServicePlan], has_changed: HasChanged, snapshot: Snapshot
     ) -> _Ready | None:
         """Return what a snapshot shows if no service is waited for, else None."""
         # It is mostly the last awaited one that is not ready yet.
@@ -86,8 +88,8 @@ class RolloutEnd:
         statuses = {service.name: _status(service, snapshot) for service in services}
         if any(self._waits_for(service, statuses[service.name]) for service in services):
             return None
-        jobs = [s.name for s in services if s.name in changed and _is_started_job(s, statuses[s.name])]
-        running = [s.name for s in services if s.name in changed and _only_runs(s)]
+        jobs = [s.name for s in services if has_changed(s) and _is_started_job(s, statuses[s.name])]
+        running = [s.name for s in services if has_changed(s) and _only_runs(s)]
         return _Ready(
             runs_jobs=bool(jobs),
             job_pods=frozenset(pod for name in jobs for pod in statuses[name].pods),
