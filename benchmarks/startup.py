@@ -51,7 +51,7 @@ def find_cases() -> list[Case]:
     return [
         Case("python", (sys.executable, "-I", "-c", "print('started')"), b"started"),
         Case("--help", (program, "--help"), b"Deploy:", 0.08),
-        Case("deploy --help", (program, "deploy", "--help"), b"--namespace"),
+        Case("deploy --help", (program, "deploy", "--help"), b"--namespace", 0.08),
         Case("Tab", (program, "dep", "platform dep"), b"deploy", 0.08, completes),
         Case(f"render of {SERVICES}", (program, "render"), b"kind: StatefulSet", 0.10),
     ]

@@ -3,7 +3,8 @@
 Owns what stands between the markers there, and one small definition for each diagnostic code.
 The messages shown are not written by hand: each definition is read, and what is said of it is put into the page.
 The reference is made of the commands themselves, and so is ``composeplat/cli/grammar.json``, which says to shell
-completion what may stand where on a command line, and ``composeplat/components/schema.json``, which SDKs are made of.
+completion what may stand where on a command line, ``composeplat/cli/help_pages.json``, from which help is shown, and
+``composeplat/components/schema.json``, which SDKs are made of.
 
 ``python docs/generate.py`` writes them; with ``--check`` it only says which are out of date, with status 1.
 """
@@ -24,6 +25,7 @@ import typer.main
 
 from composeplat.cli.commands import app, load_guides
 from composeplat.cli.compose_commands import INSTEAD
+from composeplat.cli.help_pages import record_page
 from composeplat.cli.help_text import SECTIONS
 from composeplat.codes import BY_KEY, CODES, Effect
 from composeplat.components.provider_schema import make_schema
@@ -37,6 +39,7 @@ from composeplat.plan.security import check_image_users
 
 DOCS = Path(__file__).resolve().parent
 GRAMMAR = DOCS.parent / "composeplat" / "cli" / "grammar.json"
+HELP_PAGES = GRAMMAR.with_name("help_pages.json")
 SCHEMA = DOCS.parent / "composeplat" / "components" / "schema.json"
 _GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
 
@@ -353,6 +356,12 @@ def commands() -> dict[str, Any]:
     return found
 
 
+def hidden_commands() -> dict[str, Any]:
+    """Other names of commands, which no help lists, by their whole names."""
+    whole: Any = typer.main.get_command(app)
+    return {f"platform {name}": command for name, command in whole.commands.items() if command.hidden}
+
+
 def _context(path: str, command: Any) -> Any:
     """What a command knows while its line is read; the names of the option for help come from above."""
     above = path.rpartition(" ")[0]
@@ -431,8 +440,6 @@ def _is_number(parameter: Any) -> bool:
 def grammar() -> str:
     """What may stand where on a command line, for shell completion."""
     found = commands()
-    whole: Any = typer.main.get_command(app)
-    hidden = {f"platform {name}": command for name, command in whole.commands.items() if command.hidden}
     data = {
         path: {
             "help": command.get_short_help_str(500),
@@ -451,9 +458,15 @@ def grammar() -> str:
                 for one in _parameters(path, command, "option")
             ],
         }
-        for path, command in (found | hidden).items()
+        for path, command in (found | hidden_commands()).items()
     }
     return json.dumps(data, indent=1) + "\n"
+
+
+def help_pages() -> str:
+    """The help of each command, as the calls that write it."""
+    found = commands() | hidden_commands()
+    return json.dumps({path: record_page(one, _context(path, one)) for path, one in found.items()}, indent=1) + "\n"
 
 
 def _last(path: str) -> str:
@@ -504,7 +517,11 @@ def generated(text: str) -> str:
 def out_of_date() -> dict[Path, str]:
     """The pages that are not as they would be generated, with what they should be."""
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
-    made = {path: generated(text) for path, text in pages.items()} | {GRAMMAR: grammar(), SCHEMA: make_schema()}
+    made = {path: generated(text) for path, text in pages.items()} | {
+        GRAMMAR: grammar(),
+        HELP_PAGES: help_pages(),
+        SCHEMA: make_schema(),
+    }
     return {path: text for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text}
 
 

@@ -2,7 +2,8 @@
 
 Owns which module has which command, and the help that lists them all.
 Must not import those modules: each imports what its command runs, and a start pays for one command alone. The summaries
-of the listing are those that ``make docs`` writes into ``grammar.json`` from the commands.
+of the listing are those that ``make docs`` writes into ``grammar.json`` from the commands. Lines that ask for help are
+answered from ``help_pages.json``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from composeplat import __version__
 from composeplat.cli.arguments import App
 from composeplat.cli.completion import read_grammar
 from composeplat.cli.compose_commands import message_for
+from composeplat.cli.help_pages import HELP_OPTIONS, MAX_COLUMNS, page_for, write_page
 from composeplat.cli.help_text import SECTIONS, Guide, Guided
 
 #: Commands that are not in the module of their own name.
@@ -75,6 +77,13 @@ class Commands(Guided):
         super().__init__(**settings)
         self.commands: Any = _Commands()
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        page = page_for(args)
+        if page:
+            typer.echo(write_page(page, ctx.make_formatter()))
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 -- as the library calls it
         return self.commands[cmd_name] if cmd_name in MODULES else None
 
@@ -108,7 +117,7 @@ app = App(
     help="Run a Docker Compose file on Kubernetes through Pulumi.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": list(HELP_OPTIONS), "max_content_width": MAX_COLUMNS},
 )
 
 

@@ -5,7 +5,7 @@ Owns these texts and their layout. ``docs/generate.py`` makes the reference from
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any
 
@@ -68,10 +68,10 @@ class _Fitting(_LIBRARY.formatter_class):  # type: ignore[misc]
         columns = min(get_terminal_size().columns, max_width or _MAX_COLUMNS)
         super().__init__(width=width or max(columns - 2, _MIN_COLUMNS))
 
-    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        if self.width < _NARROW_COLUMNS:
-            rows, col_max = [(name.rstrip(), text) for name, text in rows], 0
-        super().write_dl(list(rows), col_max, col_spacing)
+    def write_dl(self, rows: Iterable[Sequence[str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        narrow = self.width < _NARROW_COLUMNS
+        pairs = [(name.rstrip() if narrow else name, text) for name, text in rows]
+        super().write_dl(pairs, 0 if narrow else col_max, col_spacing)
 
 
 class FittingContext(_LIBRARY):  # type: ignore[misc]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 import typer.main
 
 from composeplat.cli.commands import app, load_guides
+from composeplat.cli.help_pages import page_for
 from composeplat.cli.help_text import SECTIONS
-from tests.conftest import ROOT, run
+from tests.conftest import ROOT, VARIABLES, run
 from tests.in_process import run_here
 
 GROUP: Any = typer.main.get_command(app)
@@ -122,6 +125,51 @@ def test_help_in_no_width(tmp_path: Path) -> None:
 
     assert help_of("cluster", tmp_path, columns=32) == shown
     assert "\n  Start, stop and inspect the\n  local cluster.\n" in shown
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("name", ["", "ps", *COMMANDS])
+def test_written_pages_are_the_commands_own(tmp_path: Path, name: str, columns: int) -> None:
+    """A line that asks for help alone is answered from the file, any other by the command, and both say the same."""
+    by_command = help_of(f"{name} --help", tmp_path, columns=columns)
+
+    assert page_for([*name.split(), "--help"]) is not None
+    assert page_for([*name.split(), "--help", "--help"]) is None
+    assert help_of(name, tmp_path, columns=columns) == by_command
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["deploy"], id="without the option"),
+        pytest.param(["deploy", "--json", "--help"], id="another option"),
+        pytest.param(["deploy", "--help", "web"], id="not last"),
+        pytest.param(["deploy", "web", "--help"], id="an argument"),
+        pytest.param(["cluster start", "--help"], id="two words in one"),
+        pytest.param(["nope", "--help"], id="no such command"),
+        pytest.param([], id="nothing"),
+    ],
+)
+def test_lines_that_the_commands_read(args: list[str]) -> None:
+    """Lines that ask for more than the help of a command are not answered from the file."""
+    assert page_for(args) is None
+
+
+def test_help_imports_no_command(tmp_path: Path) -> None:
+    """Help is shown without the modules of the command, the longest part of its start."""
+    code = (
+        "import sys; sys.argv = ['platform', 'deploy', '--help']; from composeplat.cli.app import main\n"
+        "try: main()\n"
+        "finally: print(*(name for name in sys.modules if name.startswith('composeplat.')), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=VARIABLES, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.startswith("Usage: platform deploy [OPTIONS] [SERVICE]...\n")
+    loaded = set(done.stderr.split())
+    assert "composeplat.cli.help_pages" in loaded
+    assert not loaded & {"composeplat.cli.deploy", "composeplat.compose.load", "composeplat.cluster.api"}
 
 
 @pytest.mark.parametrize("line", EXAMPLES)
