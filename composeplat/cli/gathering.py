@@ -93,6 +93,6 @@ def _ask_cluster(request: Request, target: Target) -> tuple[ClusterAnswer, Capab
 def _ask_registries(loaded: Loaded) -> ImageAnswers:
     """Read the images of services that are not built, with the timeout for all of them together."""
     services = loaded.project.services.values()
-    wanted = dict.fromkeys(service.image for service in services if service.image and service.build is None)
+    wanted = dict.fromkeys(service.image for service in services if service.is_pulled)
     with progress.step("reading the images", is_transient=True):
         return read_images(wanted, os.environ, loaded.settings.logins, timeout=_IMAGES_TIMEOUT_S)

@@ -15,7 +15,7 @@ from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, Snapshot, container_of, service_of, statuses_of
 from composeplat.diagnostics import Exit
-from composeplat.plan.desired import ServicePlan
+from composeplat.plan.desired import BuiltImage, ServicePlan
 from composeplat.plan.templates import pod_template
 from composeplat.system.records import record
 
@@ -53,9 +53,8 @@ def _table(rows: list[ImageRow]) -> str:
 
 def image_rows(view: EnvironmentView, snapshot: Snapshot) -> list[ImageRow]:
     plan = view.planned.plan
-    built = {image.service for image in plan.images}
     chosen = [service for service in plan.services if service.name in view.chosen]
-    return [_row(service, snapshot, is_built=service.name in built) for service in chosen]
+    return [_row(service, snapshot, is_built=isinstance(service.image, BuiltImage)) for service in chosen]
 
 
 def _row(service: ServicePlan, snapshot: Snapshot, *, is_built: bool) -> ImageRow:

@@ -160,7 +160,7 @@ def _check_images(loaded: Loaded) -> None:
     from composeplat.compose.load.line_ends import check_built_scripts
     from composeplat.registry.image_config import ImageFacts, read_images
 
-    wanted = [service.image for service in loaded.project.services.values() if service.image and not service.build]
+    wanted = [service.image for service in loaded.project.services.values() if service.is_pulled]
     answers = read_images(dict.fromkeys(wanted), os.environ, loaded.settings.logins)
     facts = {image: found for image, found in answers.items() if isinstance(found, ImageFacts)}
     users = {image: found.user for image, found in facts.items()}

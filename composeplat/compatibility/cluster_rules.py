@@ -115,7 +115,7 @@ def _check_pod_security(checker: Checker, namespace: str, level: str) -> None:
 
 def _check_architectures(checker: Checker, images: ImageAnswers, nodes: frozenset[str]) -> None:
     for service in checker.project.services.values():
-        found = images.get(service.image) if service.build is None else None
+        found = images.get(service.image) if service.is_pulled else None
         if isinstance(found, ImageFacts) and found.architectures and not found.architectures & nodes:
             message = f"names an image for {join_some(sorted(found.architectures), _MAX_LISTED)}, and the nodes are"
             message += f" {join_some(sorted(nodes), _MAX_LISTED)}"

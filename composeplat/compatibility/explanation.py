@@ -104,10 +104,9 @@ class _Explainer:
         return Statement("restart", self.service.restart + ("" if span else ", the default"), span)
 
     def _image(self) -> Statement:
-        is_built = self.service.build is not None
-        return Statement(
-            "image", f"{self.planned.image}{', built' if is_built else ''}", self._at("build" if is_built else "image")
-        )
+        is_built, builder = self.service.build is not None, self.service.container.built_by
+        how = ", built" if is_built else f", built by {builder}" if builder else ""
+        return Statement("image", f"{self.planned.image}{how}", self._at("build" if is_built else "image"))
 
     def _addresses(self) -> Iterator[Statement]:
         name = self.planned.cluster_name

@@ -138,7 +138,7 @@ class Fixes:
         if diagnostic.path[2:] != ("ulimits",):
             return ()
         service = self._loaded.project.services[str(diagnostic.path[1])]
-        image = self._images.get(service.image) if service.build is None else None
+        image = self._images.get(service.image) if service.is_pulled else None
         return process_entries(service, image) if isinstance(image, ImageFacts) else ()
 
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:

@@ -17,7 +17,7 @@ _LOST = "without a mount, it is lost with the pod"
 def check_images(checker: Checker, images: ImageAnswers) -> None:
     facts: dict[str, ImageFacts] = {}
     for service in checker.project.services.values():
-        found = images.get(service.image) if service.build is None else None
+        found = images.get(service.image) if service.is_pulled else None
         path = ("services", service.name, "image")
         if isinstance(found, str):
             checker.add("unread-image", path, f"names {checker.origins.shown(*path)}, which {found}")
@@ -29,7 +29,7 @@ def check_images(checker: Checker, images: ImageAnswers) -> None:
 def check_image_volumes(checker: Checker, images: Mapping[str, ImageFacts]) -> None:
     """Report the volumes that only the image declares; Docker Compose keeps their data in anonymous volumes."""
     for service in checker.project.services.values():
-        found = images.get(service.image) if service.build is None else None
+        found = images.get(service.image) if service.is_pulled else None
         for volume in unmounted_volumes(service, found) if found is not None and not service.is_job else ():
             lost = "only what is mounted below it is kept" if _mounts_below(service, volume) else _LOST
             message = f"names an image with a volume at {volume}: {lost}"

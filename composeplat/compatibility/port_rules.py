@@ -38,7 +38,7 @@ def check_ports(checker: Checker, images: ImageAnswers) -> None:
 
 def exposed_ports(service: Service, images: ImageAnswers) -> list[int]:
     """Return the TCP ports that the image of a service exposes; empty if they are not known."""
-    facts = images.get(service.image) if service.build is None else None
+    facts = images.get(service.image) if service.is_pulled else None
     return [port for port, protocol in facts.ports if protocol == "tcp"] if isinstance(facts, ImageFacts) else []
 
 

@@ -120,7 +120,8 @@ class ComposeService(Child):
     def add_objects(self, gate: DependencyGate | None) -> None:
         plan = self._plan
         late = self._registrar.late
-        self.image = pulumi.Output.from_input(late.images.get(plan.name) or late.texts.text(str(plan.image)))
+        built = late.images[plan.image.service] if isinstance(plan.image, BuiltImage) else None
+        self.image = pulumi.Output.from_input(built or late.texts.text(str(plan.image)))
         for desired in plan.objects:
             is_workload = desired.key.kind is ResourceKind.WORKLOAD
             self._register(desired, gate.hooks(plan, self._stack) if gate and is_workload else None)

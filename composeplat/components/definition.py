@@ -17,7 +17,7 @@ from composeplat.cluster.kubeconfig import read_kubeconfig
 from composeplat.components.late_texts import LateTexts
 from composeplat.compose.load import Loaded, load_definition
 from composeplat.compose.load.build_inputs import check_builds
-from composeplat.compose.model import Project
+from composeplat.compose.model import Project, Service
 from composeplat.compose.options import Request
 from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
 from composeplat.compose.values import BadValue, parse_image
@@ -120,13 +120,16 @@ def _with_images(project: Project, images: Mapping[str, str]) -> Project:
     for name in images:
         if name not in project.services and name not in project.inactive:
             raise ComposeplatError(f"'images' names a service that the definition does not have: '{name}'")
-    changed = {
-        name: replace(service, image=images[service.container.image_of or name], build=None)
-        if (service.container.image_of or name) in images
-        else service
-        for name, service in project.services.items()
-    }
-    return replace(project, services=changed)
+    return replace(project, services={name: _with_image(found, images) for name, found in project.services.items()})
+
+
+def _with_image(service: Service, images: Mapping[str, str]) -> Service:
+    container = service.container
+    name = container.image_of or service.name
+    found = images.get(name if name in images else container.built_by)
+    if found is None:
+        return service
+    return replace(service, image=found, build=None, container=replace(container, built_by=""))
 
 
 def _known(images: Iterable[str]) -> list[str]:

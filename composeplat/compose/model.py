@@ -238,6 +238,11 @@ class Service:
     """The providers that it depends on, which set variables of it."""
 
     @property
+    def is_pulled(self) -> bool:
+        """Whether its image is in a registry already: no service of the file builds it."""
+        return bool(self.image) and self.build is None and not self.container.built_by
+
+    @property
     def is_job(self) -> bool:
         return self.restart != ALWAYS
 

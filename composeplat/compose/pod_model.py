@@ -185,5 +185,7 @@ class ContainerOptions:
     """The service whose hook it runs, as a job; empty for a service of the definition."""
     image_of: str = ""
     """The service whose image it has, which may be a built one."""
+    built_by: str = ""
+    """Another service, whose build makes its image; empty without one."""
     init: bool = False
     """Another process than the program is the first: it reaps those that lost their parent."""

@@ -67,7 +67,7 @@ def check_can_build(stack: Stack, images: Collection[ImageBuild]) -> None:
         if "/" not in image.reference and not image.is_loaded:
             raise MissingPiece(
                 f"no registry is known that the image of service '{image.service}' could be pushed to",
-                "give --registry or set PLATFORM_REGISTRY; an 'image' that names no registry is Docker's own",
+                "give --registry or set PLATFORM_REGISTRY, or name one in 'image'",
             )
     if stack.origins is not None:
         report = Report()

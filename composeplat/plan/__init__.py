@@ -173,7 +173,7 @@ def _plan_services(ordered: list[Service], common: _Common) -> tuple[ServicePlan
 
 def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> ServicePlan:
     name = clean(service.name)
-    image = service_image(service, common.settings)
+    image = service_image(service, common.project.services, common.settings)
     storage = plan_storage(service, common.project, common.identity)
     add_file_mounts(service, common.project, storage)
     add_provided(service, common.project, storage)
@@ -229,7 +229,7 @@ def _plan_names(service: Service, common: _Common) -> list[DesiredObject]:
     own = DesiredObject(
         key=ResourceKey(ResourceKind.SERVICE, clean(service.name)),
         manifest=plan_cluster_service(service, common.identity, has_early_name=service.name in common.early),
-        ports_of=image_with_ports(service, common.built, common.settings),
+        ports_of=image_with_ports(service, common.project.services, common.built, common.settings),
     )
     return [own, *plan_aliases(service, own), *plan_exposed(service, common.identity)]
 

@@ -269,9 +269,7 @@ class Plan:
         return replace(
             self,
             services=services,
-            volumes=tuple(
-                volume for volume in self.volumes if any(desired.key in needed for desired in volume.objects)
-            ),
+            volumes=tuple(plan for plan in self.volumes if any(desired.key in needed for desired in plan.objects)),
             endpoints=tuple(
                 endpoint for endpoint in self.endpoints if any(service in chosen for service, _ in endpoint.routes)
             ),
@@ -285,8 +283,9 @@ class Plan:
         )
 
     def images_for(self, names: Collection[str]) -> tuple[ImageBuild, ...]:
-        """Return the images of some services, and the images that their builds use."""
-        needed = set(names)
+        """Return the images that some services run, and the images that their builds use."""
+        images = (service.image for service in self.services if service.name in names)
+        needed = {image.service for image in images if isinstance(image, BuiltImage)}
         for image in reversed(self.images):
             if image.service in needed:
                 needed |= {base.service for base in image.bases.values() if isinstance(base, BuiltImage)}

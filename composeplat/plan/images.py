@@ -12,24 +12,43 @@ from composeplat.compose.check import report_inactive
 from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
+from composeplat.compose.placeholders import has_placeholder
 from composeplat.names import LOADED_LABEL, clean
 from composeplat.plan.desired import BuiltImage, ImageBuild
+from composeplat.registry.image_reference import ImageReference
 
 #: The prefix of an additional context that is the image of another service.
 _SERVICE_PREFIX = "service:"
+#: The context of a derived image for the image that it is built on, where another service builds that.
+_SHARED_IMAGE = "service-image"
 
 
 def image_reference(service: Service, settings: Settings) -> str:
-    """Return the name under which an image is pushed: its own, or ``<registry>/<environment>-<service>``."""
-    if service.image and service.build is not None:
-        return service.image
-    name = f"{settings.environment}-{clean(_builder(service))}"
+    """Return the name under which the image that a service builds is pushed.
+
+    It is that of the service if it names a place to push to, else ``<registry>/<image>`` or, without a name,
+    ``<registry>/<environment>-<service>``.
+    """
+    written = service.image if service.build is not None else ""
+    if written and not _needs_registry(written, settings):
+        return written
+    name = written or f"{settings.environment}-{clean(service.name)}"
     return f"{settings.registry.rstrip('/')}/{name}" if settings.registry else name
+
+
+def _needs_registry(image: str, settings: Settings) -> bool:
+    """Check for a name without a registry, which Docker Hub takes from its owner, or for one word from Docker alone.
+
+    A cluster's own registry holds what is built for this cluster, so nothing of it goes to Docker Hub.
+    """
+    name = image.partition(":")[0]
+    return ImageReference.is_short(image) and not has_placeholder(name) and ("/" not in name or settings.own_registry)
 
 
 def plan_images(checker: Checker, services: Iterable[Service], settings: Settings) -> tuple[ImageBuild, ...]:
     """Plan every image, each after the images that its build uses."""
-    waiting = {service.name: service for service in services if _is_built(service) and not service.container.image_of}
+    known = checker.project.services
+    waiting = {service.name: service for service in services if _building_service(service, known) is service}
     images: list[ImageBuild] = []
     while waiting:
         ready = [service for service in waiting.values() if not set(_bases(service).values()) & waiting.keys()]
@@ -52,14 +71,12 @@ def _loaded(image: ImageBuild) -> ImageBuild:
 def _plan_image(checker: Checker, service: Service, settings: Settings) -> ImageBuild:
     reference = image_reference(service, settings)
     if service.build is None:
-        contents = tuple(mount.source for mount in host_mounts(service))
-        build = Build(context="", dockerfile_inline=_dockerfile(service), platforms=_platforms(service, settings))
-        return ImageBuild(service=service.name, reference=reference, build=build, derived=True, contents=contents)
+        return _derived_image(service, reference, checker.project.services, settings)
     bases: dict[str, BuiltImage | str] = {}
     for context, name in _bases(service).items():
         base = checker.project.services.get(name)
         if base is not None:
-            bases[context] = service_image(base, settings)
+            bases[context] = service_image(base, checker.project.services, settings)
         elif not checker.is_unread(service.name, "build"):
             path = ("services", service.name, "build", "additional_contexts", context)
             shown = checker.origins.shown(*path)
@@ -69,6 +86,22 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
             checker.add("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
     build = replace(service.build, platforms=service.build.platforms or _platforms(service, settings))
     return ImageBuild(service=service.name, reference=reference, build=build, bases=bases)
+
+
+def _derived_image(service: Service, reference: str, services: Mapping[str, Service], settings: Settings) -> ImageBuild:
+    """Plan an image with the host content of a service, on the image that it names, which may be built too."""
+    contents = tuple(mount.source for mount in host_mounts(service))
+    bases = {name: service_image(services[base], services, settings) for name, base in _bases(service).items()}
+    dockerfile = _dockerfile(service, _SHARED_IMAGE if bases else service.image)
+    build = Build(
+        context="",
+        dockerfile_inline=dockerfile,
+        additional_contexts={name: f"{_SERVICE_PREFIX}{base}" for name, base in _bases(service).items()},
+        platforms=_platforms(service, settings),
+    )
+    return ImageBuild(
+        service=service.name, reference=reference, build=build, bases=bases, derived=True, contents=contents
+    )
 
 
 def _platforms(service: Service, settings: Settings) -> tuple[str, ...]:
@@ -81,6 +114,8 @@ def _platforms(service: Service, settings: Settings) -> tuple[str, ...]:
 
 def _bases(service: Service) -> dict[str, str]:
     """Return the services whose images a build uses, by the name of the context."""
+    if service.container.built_by:
+        return {_SHARED_IMAGE: service.container.built_by}
     contexts = service.build.additional_contexts if service.build else {}
     return {
         name: context[len(_SERVICE_PREFIX) :]
@@ -101,15 +136,18 @@ def _report_cycle(checker: Checker, waiting: Mapping[str, Service]) -> None:
     checker.add("dependency-cycle", path, f"closes a cycle: {' -> '.join(cycle)}", "remove one of these contexts")
 
 
-def service_image(service: Service, settings: Settings) -> BuiltImage | str:
-    if not _is_built(service):
+def service_image(service: Service, services: Mapping[str, Service], settings: Settings) -> BuiltImage | str:
+    builder = _building_service(service, services)
+    if builder is None:
         return service.image
-    return BuiltImage(_builder(service), image_reference(service, settings), bool(settings.load_policy))
+    return BuiltImage(builder.name, image_reference(builder, settings), bool(settings.load_policy))
 
 
-def _builder(service: Service) -> str:
-    """Return the service whose build makes the image of a service."""
-    return service.container.image_of or service.name
+def _building_service(service: Service, services: Mapping[str, Service]) -> Service | None:
+    """Return the service whose build makes the image of a service, often itself; None if the image is pulled."""
+    if service.container.image_of:
+        return _building_service(services[service.container.image_of], services)
+    return service if _is_built(service) else services.get(service.container.built_by)
 
 
 def references_of_builds(services: Iterable[Service], settings: Settings) -> frozenset[str]:
@@ -117,12 +155,14 @@ def references_of_builds(services: Iterable[Service], settings: Settings) -> fro
     return frozenset(image_reference(service, settings) for service in services if _is_built(service))
 
 
-def image_with_ports(service: Service, built: frozenset[str], settings: Settings) -> BuiltImage | str:
+def image_with_ports(
+    service: Service, services: Mapping[str, Service], built: frozenset[str], settings: Settings
+) -> BuiltImage | str:
     """Return the image whose exposed ports a cluster service lists; empty if the service has ports of its own.
 
     It is also empty for an image that another service builds: its ports would be read before that build.
     """
-    image = service_image(service, settings)
+    image = service_image(service, services, settings)
     return "" if service.ports or image in built else image
 
 
@@ -151,9 +191,9 @@ def host_mounts(service: Service) -> list[Mount]:
     return [mount for mount in service.mounts if mount.kind == HOST] if service.build is None else []
 
 
-def _dockerfile(service: Service) -> str:
-    """Write a Dockerfile that adds host content to the image; in the context, each path is named by its number."""
-    return "\n".join([f"FROM {service.image}", *_copies(service)]) + "\n"
+def _dockerfile(service: Service, base: str) -> str:
+    """Write a Dockerfile that adds host content to an image; in the context, each path is named by its number."""
+    return "\n".join([f"FROM {base}", *_copies(service)]) + "\n"
 
 
 def _copies(service: Service) -> Iterator[str]:

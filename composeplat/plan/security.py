@@ -165,9 +165,9 @@ def check_image_users(
     without_user = [
         service for service in project.services.values() if service.user is None or service.user.uid is None
     ]
-    users = users_of({service.image for service in without_user if service.image and service.build is None})
+    users = users_of({service.image for service in without_user if service.is_pulled})
     for service in without_user:
-        user = None if service.build else users.get(service.image)
+        user = users.get(service.image) if service.is_pulled else None
         if not checker.is_unread(service.name, "user", "image"):
             _check_image_user(checker, service, user)
 

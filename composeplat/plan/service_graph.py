@@ -12,7 +12,7 @@ from enum import StrEnum
 from composeplat.compose.model import NAMED, Dependency, Project, Service
 from composeplat.compose.values import show_size
 from composeplat.names import make_label
-from composeplat.plan.desired import EndpointPlan, Plan, ServicePlan
+from composeplat.plan.desired import BuiltImage, EndpointPlan, Plan, ServicePlan
 from composeplat.system.records import record
 
 
@@ -81,7 +81,7 @@ def _service_details(service: Service, planned: ServicePlan) -> tuple[str, ...]:
         workload = service.workload_kind
     else:
         workload = f"{service.workload_kind}, {service.replicas} replicas"
-    return (workload, f"{planned.image}, built" if service.build else str(planned.image))
+    return (workload, f"{planned.image}, built" if isinstance(planned.image, BuiltImage) else str(planned.image))
 
 
 def _volume_details(project: Project, name: str) -> tuple[str, ...]:

@@ -40,6 +40,12 @@ class ImageReference:
             repository = repository if "/" in repository else f"library/{repository}"
         return cls(registry=host, repository=repository, tag=tag, digest=digest)
 
+    @staticmethod
+    def is_short(text: str) -> bool:
+        """Check for a reference that names no registry."""
+        host, slash, _ = text.partition("/")
+        return not slash or not _is_host(host)
+
     def __str__(self) -> str:
         """The full reference, with the registry that a short name leaves out."""
         return f"{self.registry}/{self.name}"

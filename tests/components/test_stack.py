@@ -28,6 +28,7 @@ from composeplat.system.deadline import Deadline
 from tests.conftest import Folder, Project
 
 DIGEST = "localhost/shop-web@sha256:0123"
+A_DIGEST, B_DIGEST = f"a@sha256:{64 * 'a'}", f"b@sha256:{64 * 'b'}"
 #: How Pulumi marks a secret on its way to the engine.
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
 
@@ -367,6 +368,27 @@ def test_an_image_that_is_built(folder: Folder) -> None:
     assert inputs["context"] == {"location": str(folder.path)}
     (container,) = registered.inputs("Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"] == DIGEST
+
+
+@pytest.mark.parametrize(
+    ("images", "expected"),
+    [
+        pytest.param({}, (DIGEST, DIGEST), id="the build's"),
+        pytest.param({"web": A_DIGEST}, (A_DIGEST, A_DIGEST), id="of the one that builds"),
+        pytest.param({"worker": B_DIGEST}, (DIGEST, B_DIGEST), id="of the one that uses it"),
+    ],
+)
+def test_an_image_that_another_service_builds(
+    folder: Folder, images: dict[str, str], expected: tuple[str, str]
+) -> None:
+    """A service runs the digest of the build that makes its image, or what the program gives for either."""
+    text = "services: {worker: {image: shop}, web: {build: ., image: shop}}"
+    folder.write({"compose.yaml": text, "Dockerfile": "FROM x"})
+
+    registered = run(lambda: stack(folder, registry="localhost", builder="mine", images=images))
+
+    pods = [registered.inputs("Deployment", name)["spec"]["template"]["spec"] for name in ("web", "worker")]
+    assert tuple(pod["containers"][0]["image"] for pod in pods) == expected
 
 
 def test_a_built_image_restarts_dependents(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,7 @@ def load(request: Request) -> Loaded:
     from composeplat.compose.model import Project
     from composeplat.compose.model_variables import with_model_variables
     from composeplat.compose.parse import Context, parse_project
+    from composeplat.compose.shared_images import with_shared_images
     from composeplat.compose.shared_pods import with_shared_pods
 
     reading = read(request)
@@ -109,7 +110,7 @@ def load(request: Request) -> Loaded:
         if reading.publishes:
             check_builds_inside(project, origins, reading.report, reading.root)
             check_mounted_scripts(Checker(project, origins, reading.report))
-        project = with_init_jobs(Checker(project, origins, reading.report))
+        project = with_shared_images(with_init_jobs(Checker(project, origins, reading.report)))
     settings = reading.settings
     if settings.pull_secret:
         settings = replace(settings, logins=_find_logins(project, settings, request))

@@ -1,0 +1,62 @@
+"""Services that run the image which another service builds, under a name without a registry."""
+
+from __future__ import annotations
+
+from tests.deploy.conftest import PORTS, SLEEP, Environment
+
+FILE = f"""\
+x-app: &app
+  image: shop:dev
+  command: "{SLEEP}"
+  stop_grace_period: 0
+services:
+  worker: {{<<: *app, depends_on: [web]}}
+  web: {{<<: *app, build: .}}
+  site: {{<<: *app, volumes: ["./site:/site"]}}
+  migrate: {{<<: *app, command: cat /version, restart: "no"}}
+"""
+
+
+def write_version(environment: Environment, version: str) -> None:
+    environment.write(f"FROM busybox:1.37\nRUN echo {version} > /version\n", "Dockerfile")
+
+
+def version_of(environment: Environment, service: str) -> str:
+    (pod,) = environment.pods(service)
+    return environment.exec(pod["metadata"]["name"], "cat", "/version").strip()
+
+
+def digests(environment: Environment) -> dict[str, str]:
+    rows = environment.platform("images", "--json").expect().json["images"]
+    assert {row["source"] for row in rows} == {"built"}
+    return {row["service"]: row["digest"] for row in rows}
+
+
+def test_an_image_is_built_once(environment: Environment) -> None:
+    """It is pushed to the cluster's registry and runs by one digest in all services; a new build rolls them all out."""
+    environment.write("x" * 300_000, "site/large")
+    write_version(environment, "one")
+    environment.deploy(FILE).expect()
+
+    images = [resource for resource in environment.state()["resources"] if resource["type"].endswith(":Image")]
+    assert {
+        name.rpartition("/")[2]: tag for image in images for name, tag in [(image["urn"], image["inputs"]["tags"])]
+    } == {
+        "web": [f"localhost:{PORTS['registry']}/shop:dev"],
+        "site": [f"localhost:{PORTS['registry']}/env-site"],
+    }
+    before = digests(environment)
+    assert before["worker"] == before["web"] == before["migrate"] != before["site"]
+    assert [version_of(environment, name) for name in ("web", "worker", "site")] == ["one"] * 3
+    assert environment.platform("logs", "migrate", "--no-prefix").expect().stdout.strip() == "one"
+
+    write_version(environment, "two")
+    environment.platform("deploy", "worker").expect()
+    after = digests(environment)
+    assert after["worker"] == after["web"] != before["web"]
+    assert (after["site"], after["migrate"]) == (before["site"], before["migrate"])
+
+    environment.deploy().expect()
+    last = digests(environment)
+    assert last["migrate"] == last["worker"] == last["web"] == after["web"]
+    assert [version_of(environment, name) for name in ("web", "worker", "site")] == ["two"] * 3
