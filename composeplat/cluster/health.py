@@ -79,6 +79,11 @@ class HealthMonitor:
             self._has_warned = False
             self._note("the API server answers again")
 
+    def require_answers(self) -> None:
+        """Raise if the cluster does not answer, before work that can be left out and would wait for it."""
+        if self.silence > _WARN_AFTER_S:
+            raise ApiError(0, f"the API server at {self.access.address} does not answer")
+
     def _run(self) -> None:
         with Api(self.access) as api:
             while not self._ended.wait(_PING_INTERVAL_S):

@@ -81,6 +81,7 @@ class Recording:
         if self._revision is None:
             return
         with self._tolerating():
+            self.stack.health.require_answers()
             completes_another = result.is_good and bool(self._before) and not self._before[0].result.is_good
             if not self._changes and not self.has_failed and not completes_another:
                 delete_revision(self.api, self.stack, self._revision.number)

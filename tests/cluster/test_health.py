@@ -48,6 +48,7 @@ def test_health(server: Server, answer: Answer) -> None:
 
     with HealthMonitor(server.access, NAMESPACE, output.append) as health:
         check_until(health, lambda: len(server.asked) > 5)
+        health.require_answers()
 
     assert output == []
     assert set(server.paths) == {f"/api/v1/namespaces/{NAMESPACE}"}
@@ -60,6 +61,8 @@ def test_health_of_a_mute_cluster(mute: Access) -> None:
 
     with HealthMonitor(mute, NAMESPACE, output.append) as health, pytest.raises(ApiError) as caught:
         check_until(health, lambda: False)
+    with pytest.raises(ApiError, match=r"does not answer$"):
+        health.require_answers()
 
     assert output == [f"the API server at {mute.address} does not answer; waiting for it, 1 s at most"]
     assert str(caught.value) == f"the API server at {mute.address} has not answered for 1 s"

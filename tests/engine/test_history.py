@@ -74,7 +74,7 @@ def stack() -> Any:
     deployer = Deployer(who="ann@laptop", commit="a" * 40, branch="main", find_dirty=lambda: True)
     return SimpleNamespace(
         environment_name="demo", namespace="team", state=dict(SALT), notes=notes, note=notes.append,
-        find_deployer=lambda: deployer,
+        find_deployer=lambda: deployer, health=SimpleNamespace(require_answers=lambda: None),
     )  # fmt: skip
 
 
@@ -165,6 +165,25 @@ def test_a_deployment_that_ends_early(stack: Any, api: Any, error: BaseException
     (found,) = read_history(api, "team", "demo")
     assert (found.result, len(found.changes), found.has_values) == (result, 1, False)
     assert api.kept["platform-history.demo.1"].get("data") == {}
+
+
+def test_a_silent_cluster(stack: Any, api: Any) -> None:
+    """Nothing is written to a cluster that does not answer: a deployment that ends for this reason ends at once."""
+    plan = Plan(environment="demo", namespace="team")
+
+    def refuse() -> None:
+        raise ApiError(0, "the API server does not answer")
+
+    def fall_silent() -> None:
+        stack.health.require_answers = refuse
+        api.refusals = dict.fromkeys(("list", "patch", "delete"), 0)
+        raise Interrupted("interrupted")
+
+    with pytest.raises(Interrupted), record_deployment(stack, api, plan, DeployOptions(), "deploy"):
+        fall_silent()
+
+    assert stack.notes == ["this deployment is not in the history: the API server does not answer"]
+    assert list(api.kept) == ["platform-history.demo.1"]
 
 
 def test_results(stack: Any, api: Any) -> None:
