@@ -24,6 +24,13 @@ def service(keys: str) -> str:
     ("keys", "message", "hint"),
     [
         pytest.param(
+            "environment: ['A = 1']",
+            "error: services.web.environment[0] must have a name of letters, digits, '_', '-' and '.', not beginning"
+            " with a digit, not 'A '",
+            "leave out the spaces around '='",
+            id="a space before the sign",
+        ),
+        pytest.param(
             "volumes: ['./pgdata:/var/lib/postgresql/data']",
             "error: services.web.volumes[0] mounts a host path that does not exist:"
             " './pgdata:/var/lib/postgresql/data'",

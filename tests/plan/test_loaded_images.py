@@ -8,7 +8,8 @@ from tests.conftest import Project
 
 FILE = """\
 services:
-  web: {build: ., volumes: ["data:/data"]}
+  web: {build: ., image: shop, volumes: ["data:/data"]}
+  worker: {image: shop}
   db: {image: postgres}
 volumes: {data: {}}
 """
@@ -28,7 +29,7 @@ def test_only_loaded_images_are_never_pulled(project: Project) -> None:
     """The policy is on every container with the built image, and on no other."""
     found = policies(project, load_policy="Never")
 
-    assert found == {"platform-tools": "", "platform-fill": "Never", "web": "Never", "db": ""}
+    assert found == {"platform-tools": "", "platform-fill": "Never", "web": "Never", "worker": "Never", "db": ""}
 
 
 def test_a_loaded_image_is_like_no_pulled_one(project: Project) -> None:

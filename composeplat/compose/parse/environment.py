@@ -26,6 +26,7 @@ def parse_environment(service: Section) -> dict[str, str | None]:
             place.report(
                 "invalid-name",
                 f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}",
+                "leave out the spaces around '='" if name != name.strip() else "",
             )
             continue
         variables[name] = place.ctx.variable(name) if value is None else value
