@@ -62,6 +62,21 @@ def test_an_image_is_loaded_when_it_changed(environment: Environment) -> None:
     assert kind.loads == 2
 
 
+def test_an_image_of_several_services(environment: Environment) -> None:
+    """The image that one service builds and another names is loaded once, and both run it."""
+    kind = install(environment, KIND, "kind-dev")
+    write(environment, "one")
+    shared = f"{{image: 'shop:dev', command: {SLEEP}, stop_grace_period: 0s}}"
+    environment.deploy(
+        f"services:\n  worker: {shared}\n  web: {shared.replace('image', 'build: ., image', 1)}\n"
+    ).expect()
+
+    pods = [pod for name in ("web", "worker") for pod in environment.pods(name)]
+    assert len({pod["spec"]["containers"][0]["image"] for pod in pods}) == 1
+    assert [environment.exec(pod["metadata"]["name"], "cat", "/text").strip() for pod in pods] == ["one", "one"]
+    assert kind.loads == 1
+
+
 UP = f"""\
 services:
   web:
