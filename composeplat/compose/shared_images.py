@@ -28,7 +28,11 @@ def with_shared_images(project: Project) -> Project:
 
 def _with_builder(service: Service, builders: Mapping[tuple[str, ...], str]) -> Service:
     builder = builders.get(_identity(service.image), "") if service.image and service.build is None else ""
-    return replace(service, container=replace(service.container, built_by=builder)) if builder else service
+    if not builder:
+        return service
+    # 'never' says that the image is built here; a node pulls it from where it was pushed.
+    pull = "" if service.container.pull == "never" else service.container.pull
+    return replace(service, container=replace(service.container, built_by=builder, pull=pull))
 
 
 def _identity(image: str) -> tuple[str, ...]:

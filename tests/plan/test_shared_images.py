@@ -85,6 +85,15 @@ services:
     assert found["db-pre-start-1"] == found["db"] == "postgres"
 
 
+def test_never_pulled(project: Project) -> None:
+    """That an image is never pulled means that it is built here: the nodes still pull it from its registry."""
+    text = "services: {web: {build: ., image: shop}, worker: {image: shop, pull_policy: never}}"
+    reading = project({"compose.yaml": text, **DOCKERFILE}).read(full=True, registry="r.example.com")
+
+    assert reading.messages == []
+    assert "imagePullPolicy" not in reading.container("Deployment", "worker")
+
+
 def test_with_large_content(project: Project) -> None:
     """What is too large for a Secret is added to the built image, after that is built."""
     files = {f"site/{number}": "x" for number in range(80)}
