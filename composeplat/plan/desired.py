@@ -285,7 +285,8 @@ class Plan:
     def images_for(self, names: Collection[str]) -> tuple[ImageBuild, ...]:
         """Return the images that some services run, and the images that their builds use."""
         images = (service.image for service in self.services if service.name in names)
-        needed = {image.service for image in images if isinstance(image, BuiltImage)}
+        # In a plan of an earlier revision, services run images by digest, and the images of the state are kept.
+        needed = {*names, *(image.service for image in images if isinstance(image, BuiltImage))}
         for image in reversed(self.images):
             if image.service in needed:
                 needed |= {base.service for base in image.bases.values() if isinstance(base, BuiltImage)}

@@ -60,3 +60,7 @@ def test_an_image_is_built_once(environment: Environment) -> None:
     last = digests(environment)
     assert last["migrate"] == last["worker"] == last["web"] == after["web"]
     assert [version_of(environment, name) for name in ("web", "worker", "site")] == ["two"] * 3
+
+    environment.platform("rollback", "1", "--yes").expect()
+    assert digests(environment)["worker"] == before["worker"]
+    assert [version_of(environment, name) for name in ("web", "worker", "site")] == ["one"] * 3

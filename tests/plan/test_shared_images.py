@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,6 +116,14 @@ def test_one_of_the_services(project: Project) -> None:
 
     assert [image.service for image in plan.limited_to(["worker"]).images] == ["web"]
     assert [image.service for image in plan.images_for(["other"])] == ["other"]
+
+
+def test_an_earlier_revision(project: Project) -> None:
+    """Its services run images by digest, and the images that the state has are still theirs: none is built again."""
+    plan = plan_of(project, "services: {web: {build: ., image: shop}, worker: {image: shop}}")
+    services = tuple(replace(service, image="shop@sha256:1") for service in plan.services)
+
+    assert [image.service for image in replace(plan, services=services).limited_to([]).images] == ["web"]
 
 
 # names ----------------------------------------------------------------------------------------------------------------
