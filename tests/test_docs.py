@@ -473,6 +473,8 @@ def problem_with(args: list[str]) -> str:
         name = args.pop(0)
         if name == "COMMAND":
             return ""
+        if name == "help" and command is group:
+            continue
         if name not in command.commands:
             return f"no command {name}"
         command = command.commands[name]

@@ -78,6 +78,8 @@ class Commands(Guided):
         self.commands: Any = _Commands()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args[:1] == ["help"]:
+            args = [*args[1:], HELP_OPTIONS[-1]]
         page = page_for(args)
         if page:
             typer.echo(write_page(page, ctx.make_formatter()))

@@ -155,6 +155,22 @@ def test_lines_that_the_commands_read(args: list[str]) -> None:
     assert page_for(args) is None
 
 
+@pytest.mark.parametrize("name", ["", "deploy", "cluster start"])
+def test_help_as_a_command(tmp_path: Path, name: str) -> None:
+    """`platform help deploy` is `platform deploy --help`, as with kubectl and Docker."""
+    outcome = run_here("help", *name.split(), folder=tmp_path).assert_success()
+
+    assert outcome.stdout == help_of(name, tmp_path)
+
+
+def test_help_of_no_command(tmp_path: Path) -> None:
+    """A name that no command has is a mistake there, too."""
+    outcome = run_here("help", "deplyo", folder=tmp_path)
+
+    assert (outcome.stdout, outcome.status) == ("", 2)
+    assert outcome.stderr.splitlines()[-1] == "Error: No such command 'deplyo'. Did you mean 'deploy'?"
+
+
 def test_help_imports_no_command(tmp_path: Path) -> None:
     """Help is shown without the modules of the command, the longest part of its start."""
     code = (
