@@ -40,6 +40,30 @@ def elsewhere(environment: Environment) -> Iterator[Environment]:
         api.delete(HOSTING_PATH)
 
 
+@pytest.mark.parametrize("image", ["", "    image: shop:dev\n"], ids=["no name", "one word"])
+def test_no_registry(elsewhere: Environment, image: str) -> None:
+    """Without a registry nothing is built, and nothing changes: the message says how to name one."""
+    with elsewhere.api() as api:
+        api.delete(HOSTING_PATH)
+
+    ran = elsewhere.deploy(FILE + image, "--builder", BUILDER_NAME).expect(4)
+
+    assert "error: no registry is known that the image of service 'web' could be pushed to\n" in ran.stderr
+    assert "  hint: give --registry or set PLATFORM_REGISTRY, or name one in 'image'\n" in ran.stderr
+    assert elsewhere.names() == set()
+
+
+@pytest.mark.parametrize("image", ["shop:dev", "team/shop:dev"])
+def test_names_without_a_registry_go_there(elsewhere: Environment, image: str) -> None:
+    """What is built for this cluster stays on this machine, and does not go to Docker Hub."""
+    done = elsewhere.deploy(f"{FILE}    image: {image}\n", "--builder", BUILDER_NAME).expect()
+
+    registry = f"localhost:{PORTS['registry']}"
+    assert f"sends to registry {registry}: image {image}, " in done.stderr
+    (pod,) = elsewhere.pods("web")
+    assert pod["spec"]["containers"][0]["image"].startswith(f"{registry}/{image}@sha256:")
+
+
 def test_built_images_go_there(elsewhere: Environment) -> None:
     """The image is pushed to the announced registry, the deploy says so, and the cluster runs it."""
     done = elsewhere.deploy(FILE, "--builder", BUILDER_NAME).expect()

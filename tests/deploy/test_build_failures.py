@@ -90,16 +90,6 @@ def test_a_step_that_prints_secrets(environment: Environment) -> None:
     assert "    [secret]\n" in output
 
 
-def test_an_image_without_a_registry(environment: Environment) -> None:
-    """A name that leads to Docker's own images is reported to have no registry, before anything changes."""
-    environment.write("FROM busybox:1.37\n", "web/Dockerfile")
-
-    ran = environment.deploy(f"{TEXT}    image: web\n").expect(4)
-
-    assert "error: no registry is known that the image of service 'web' could be pushed to\n" in ran.stderr
-    assert environment.names() == set()
-
-
 def test_a_base_is_built_along(environment: Environment) -> None:
     """A build of one service builds the image of the other that it is built on, and deploys that one no more."""
     text = "{command: sleep 1000, stop_grace_period: 0, build: "
