@@ -301,8 +301,6 @@ class Settings(Options):
     """Logins for pulling, by registry."""
     build_platforms: tuple[str, ...] = ()
     """The platforms of builds that name none; empty for that of the builder."""
-    own_registry: bool = False
-    """Whether the registry is the cluster's own, as none was given."""
     load_policy: str = ""
     """The pull policy of built images that are loaded into the nodes; empty if they are pushed to a registry."""
     volume_affinity: bool = True

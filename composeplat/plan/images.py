@@ -13,9 +13,10 @@ from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Buil
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
 from composeplat.compose.placeholders import has_placeholder
+from composeplat.compose.port_values import is_loopback
 from composeplat.names import LOADED_LABEL, clean
 from composeplat.plan.desired import BuiltImage, ImageBuild
-from composeplat.registry.image_reference import ImageReference
+from composeplat.registry.image_reference import ImageReference, registry_of_prefix
 
 #: The prefix of an additional context that is the image of another service.
 _SERVICE_PREFIX = "service:"
@@ -37,12 +38,18 @@ def image_reference(service: Service, settings: Settings) -> str:
 
 
 def _needs_registry(image: str, settings: Settings) -> bool:
-    """Check for a name without a registry, which Docker Hub takes from its owner, or for one word from Docker alone.
+    """Check for a name without a registry: Docker Hub takes it from its owner only, and one word from Docker alone.
 
-    A cluster's own registry holds what is built for this cluster, so nothing of it goes to Docker Hub.
+    What goes to a registry on this machine is for a local cluster, so none of it goes to Docker Hub.
     """
     name = image.partition(":")[0]
-    return ImageReference.is_short(image) and not has_placeholder(name) and ("/" not in name or settings.own_registry)
+    is_here = _is_on_this_machine(registry_of_prefix(settings.registry))
+    return ImageReference.is_short(image) and not has_placeholder(name) and ("/" not in name or is_here)
+
+
+def _is_on_this_machine(registry: str) -> bool:
+    host = registry.rpartition(":")[0] or registry
+    return host.endswith(".localhost") or is_loopback(host.strip("[]"))
 
 
 def plan_images(checker: Checker, services: Iterable[Service], settings: Settings) -> tuple[ImageBuild, ...]:

@@ -128,22 +128,24 @@ def test_an_earlier_revision(project: Project) -> None:
 
 # names ----------------------------------------------------------------------------------------------------------------
 
-GIVEN, OWN = {"registry": "r.example.com/team/"}, {"default_registry": "localhost:5001"}
+GIVEN, LOCAL = {"registry": "r.example.com/team/"}, {"default_registry": "localhost:5001"}
 
 
 @pytest.mark.parametrize(
     ("image", "settings", "expected"),
     [
         pytest.param("shop:dev", GIVEN, "r.example.com/team/shop:dev", id="one word"),
-        pytest.param("shop:dev", OWN, "localhost:5001/shop:dev", id="one word in the cluster's registry"),
+        pytest.param("shop:dev", LOCAL, "localhost:5001/shop:dev", id="one word in the cluster's registry"),
         pytest.param("shop:dev", {}, "shop:dev", id="one word without a registry"),
         pytest.param("team/shop", GIVEN, "team/shop", id="Docker Hub"),
-        pytest.param("team/shop", OWN, "localhost:5001/team/shop", id="not Docker Hub for a cluster's own registry"),
-        pytest.param("team/shop", {**OWN, **GIVEN}, "team/shop", id="Docker Hub where a registry is given"),
+        pytest.param("team/shop", LOCAL, "localhost:5001/team/shop", id="a local cluster's registry"),
+        pytest.param("team/shop", {"registry": "127.0.0.1:5001/x"}, "127.0.0.1:5001/x/team/shop", id="this machine"),
+        pytest.param("team/shop", {"registry": "k3d.localhost:5001"}, "k3d.localhost:5001/team/shop", id="its name"),
+        pytest.param("team/shop", {**LOCAL, **GIVEN}, "team/shop", id="Docker Hub where a registry is given"),
         pytest.param("team/shop", {}, "team/shop", id="Docker Hub without a registry"),
-        pytest.param("ghcr.io/team/shop", OWN, "ghcr.io/team/shop", id="another registry"),
+        pytest.param("ghcr.io/team/shop", LOCAL, "ghcr.io/team/shop", id="another registry"),
         pytest.param("localhost/shop", GIVEN, "localhost/shop", id="localhost"),
-        pytest.param("docker.io/team/shop", OWN, "docker.io/team/shop", id="Docker Hub by its name"),
+        pytest.param("docker.io/team/shop", LOCAL, "docker.io/team/shop", id="Docker Hub by its name"),
         pytest.param("", GIVEN, "r.example.com/team/demo-web", id="no name"),
         pytest.param("", {}, "demo-web", id="no name and no registry"),
     ],

@@ -144,7 +144,6 @@ def resolve_settings(
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
         build_platforms=request.build_platforms,
-        own_registry=resolved["registry"] == request.default_registry != "",
         load_policy="" if resolved["registry"] else request.load_policy,
         **resolved,
     )
