@@ -154,7 +154,9 @@ def _building_service(service: Service, services: Mapping[str, Service]) -> Serv
     """Return the service whose build makes the image of a service, often itself; None if the image is pulled."""
     if service.container.image_of:
         return _building_service(services[service.container.image_of], services)
-    return service if _is_built(service) else services.get(service.container.built_by)
+    if _is_built(service):
+        return service
+    return services[service.container.built_by] if service.container.built_by else None
 
 
 def references_of_builds(services: Iterable[Service], settings: Settings) -> frozenset[str]:
