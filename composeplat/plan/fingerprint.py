@@ -60,15 +60,19 @@ class Fingerprint:
 def hash_ahead(fingerprints: Iterable[Fingerprint]) -> None:
     """Begin to compute the hashes on other processors, the last first.
 
-    The caller does not wait: a hash that it needs before it is known, it computes itself.
+    The caller does not wait: a hash that it needs before it is known, it computes itself. The process does, for the
+    hash that each thread is at: OpenSSL frees its locks when the process ends, and a thread that still used them
+    would crash it.
     """
     remaining = reversed({found.digest: found for found in fingerprints}.values())
     for _ in range(min(max((os.cpu_count() or 1) - 1, 1), _MAX_THREADS)):
-        threading.Thread(target=_hash_each, args=(remaining,), daemon=True).start()
+        threading.Thread(target=_hash_each, args=(remaining,)).start()
 
 
 def _hash_each(remaining: Iterator[Fingerprint]) -> None:
     for found in remaining:
+        if not threading.main_thread().is_alive():
+            return
         _stretch(found.digest)
 
 

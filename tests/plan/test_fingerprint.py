@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,7 +13,7 @@ import pytest
 
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint, hash_ahead
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from tests.conftest import Project
+from tests.conftest import VARIABLES, Project
 
 WEAK = "services: {web: {image: x, environment: {PIN: '1234'}}}"
 
@@ -104,3 +106,22 @@ def test_who_needs_a_hash_does_not_wait_for_other_threads(monkeypatch: pytest.Mo
 
     assert texts == [each.digest[-16:].encode().hex() for each in found]
     assert are_held_up
+
+
+def test_the_end_of_the_process() -> None:
+    """It waits for the hash that a thread is at, as OpenSSL frees what that uses, and for no other."""
+    code = (
+        "import hashlib, os, time\n"
+        "from composeplat.plan.fingerprint import Fingerprint, hash_ahead\n"
+        "from composeplat.plan.resource_keys import ResourceKey, ResourceKind\n"
+        "def scrypt(digest, **_):\n"
+        "    print('begun', flush=True); time.sleep(0.3); print('ended', flush=True)\n"
+        "    return digest\n"
+        "hashlib.scrypt, os.cpu_count = scrypt, lambda: 2\n"
+        "secret = ResourceKey(ResourceKind.ENVIRONMENT, 'web')\n"
+        "hash_ahead(Fingerprint(secret, str(number)) for number in range(9))\n"
+        "time.sleep(0.1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=VARIABLES, capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["begun", "ended"]
