@@ -19,6 +19,8 @@ from composeplat.system.threads import start_thread
 _PING_INTERVAL_S = 2.0
 _WARN_AFTER_S = 5.0
 _MAX_SILENCE_S = 60.0
+#: A ping may be waiting for a response that never comes.
+_STOP_TIMEOUT_S = 0.3
 
 
 class HealthMonitor:
@@ -41,11 +43,13 @@ class HealthMonitor:
     def __enter__(self) -> Self:
         self._ended.clear()
         self._asked, self._has_warned = None, False
-        start_thread("health-monitor", self._run, self._fail)
+        self._thread = start_thread("health-monitor", self._run, self._fail)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
+        # A thread that uses OpenSSL when the process ends could crash it.
+        self._thread.join(timeout=_STOP_TIMEOUT_S)
 
     def _fail(self, error: Exception) -> None:
         self._failure = error

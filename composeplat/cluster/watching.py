@@ -164,8 +164,11 @@ class Watcher:
         self._woken.set()
         if self._thread is not None:
             self._thread.join(timeout=_STOP_TIMEOUT_S)
-        for stream in list(self._streams.values()):
+        streams, deadline = list(self._streams.values()), time.monotonic() + _STOP_TIMEOUT_S
+        for stream in streams:
             stream.stop()
+        for stream in streams:
+            stream.join(deadline - time.monotonic())
 
     def take_snapshot(self, api: Api) -> Snapshot:
         """Take one snapshot, without a watch."""

@@ -19,8 +19,11 @@ from composeplat.local.upgrade import check_upgrade, note_version
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, KUBE, Tool
 from tests.conftest import Project
-from tests.deploy.conftest import PORTS, SLEEP, Environment, an_environment
+from tests.deploy.conftest import SLEEP, Environment, an_environment
+from tests.own_cluster import first_port, ports_from
 
+#: The clusters of other tests may run as long as this one.
+PORTS = ports_from(first_port("upgrade"))
 OLDER = "1.34.4"
 PINS = Path(__file__).parent / "older_kubernetes"
 APP = f"""\
