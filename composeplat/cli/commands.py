@@ -19,7 +19,7 @@ from composeplat import __version__
 from composeplat.cli.arguments import App
 from composeplat.cli.completion import read_grammar
 from composeplat.cli.compose_commands import message_for
-from composeplat.cli.help_pages import HELP_OPTIONS, MAX_COLUMNS, page_for, write_page
+from composeplat.cli.help_pages import HELP_OPTIONS, page_for, write_page
 from composeplat.cli.help_text import SECTIONS, Guide, Guided
 
 #: Commands that are not in the module of their own name.
@@ -119,7 +119,7 @@ app = App(
     help="Run a Docker Compose file on Kubernetes through Pulumi.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": list(HELP_OPTIONS), "max_content_width": MAX_COLUMNS},
+    context_settings={"help_option_names": list(HELP_OPTIONS), "max_content_width": 100},
 )
 
 

@@ -14,8 +14,6 @@ from typing import Any
 
 #: Names of the option for help.
 HELP_OPTIONS = ("-h", "--help")
-#: The widest help, on a terminal that is wider.
-MAX_COLUMNS = 100
 #: Methods of click's formatter, each of which writes a part of a page.
 _PARTS = ("write_usage", "write_heading", "write_paragraph", "write_text", "write_dl", "indent", "dedent")
 

@@ -14,13 +14,11 @@ from typing import Self
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
-from composeplat.system.threads import start_thread
+from composeplat.system.threads import await_end, start_thread
 
 _PING_INTERVAL_S = 2.0
 _WARN_AFTER_S = 5.0
 _MAX_SILENCE_S = 60.0
-#: A ping may be waiting for a response that never comes.
-_STOP_TIMEOUT_S = 0.3
 
 
 class HealthMonitor:
@@ -48,8 +46,7 @@ class HealthMonitor:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        # A thread that uses OpenSSL when the process ends could crash it.
-        self._thread.join(timeout=_STOP_TIMEOUT_S)
+        await_end([self._thread])
 
     def _fail(self, error: Exception) -> None:
         self._failure = error

@@ -18,12 +18,11 @@ from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watch_stream import WatchStream
 from composeplat.system.deadline import Deadline
+from composeplat.system.threads import await_end
 
 T = TypeVar("T")
 
 _POLL_INTERVAL_S = 0.5
-#: A stopped watch may be waiting for a response that never comes.
-_STOP_TIMEOUT_S = 0.3
 #: How often a wait looks at the clock, and lets its caller stop it; nothing is requested for that.
 _CHECK_INTERVAL_S = 0.1
 #: A proxy may hold back the events of a watch without an end: a wait lists the objects once in this time.
@@ -80,7 +79,7 @@ class LiveList:
     def stop(self) -> None:
         self._stream.stop()
         self._changed.set()
-        self._stream.join(_STOP_TIMEOUT_S)
+        await_end([self._stream.thread])
 
     def _fail(self, error: Exception) -> None:
         self._failure = error

@@ -53,20 +53,16 @@ class WatchStream:
     """Whether the watch can't be followed at present: somebody else has to list its objects."""
     _ended: threading.Event = field(default_factory=threading.Event)
     _socket: socket.socket | None = None
-    _thread: threading.Thread | None = None
+    thread: threading.Thread | None = None
+    """None before the start."""
 
     def start(self) -> None:
-        self._thread = start_thread("watch", self._run, self.on_failure)
+        self.thread = start_thread("watch", self._run, self.on_failure)
 
     def stop(self) -> None:
         self._ended.set()
         if self._socket is not None:
             end_connection(self._socket)
-
-    def join(self, seconds: float) -> None:
-        """Wait for the end of a stopped watch: a thread that uses OpenSSL when the process ends could crash it."""
-        if self._thread is not None:
-            self._thread.join(timeout=max(seconds, 0.0))
 
     def _run(self) -> None:
         with Api(self.access) as api:

@@ -20,7 +20,7 @@ from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Snapshot, scheduling_failure
 from composeplat.cluster.watch_stream import WatchStream
 from composeplat.names import ENVIRONMENT_LABEL
-from composeplat.system.threads import start_thread
+from composeplat.system.threads import await_end, start_thread
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
 #: Few environments have these, and not everyone may list them.
@@ -52,8 +52,6 @@ _PAUSE_PER_ROUND = 2
 _PAUSE_IF_NOT_NEEDED = 10
 #: A snapshot of many objects takes long to make and to judge, so the next one waits this many times its processor time.
 _PAUSE_PER_SNAPSHOT = 20
-#: A stopped watcher may be waiting for a response that never comes.
-_STOP_TIMEOUT_S = 0.3
 #: Ages are kept for so long, as their readers run at their own pace; each has to read more often than that.
 AGE_KEPT_S = 3.0
 #: The API of Karpenter, and the status of cluster-autoscaler.
@@ -162,13 +160,11 @@ class Watcher:
         self._ended.set()
         self.hurry()
         self._woken.set()
-        if self._thread is not None:
-            self._thread.join(timeout=_STOP_TIMEOUT_S)
-        streams, deadline = list(self._streams.values()), time.monotonic() + _STOP_TIMEOUT_S
+        await_end([self._thread])
+        streams = list(self._streams.values())
         for stream in streams:
             stream.stop()
-        for stream in streams:
-            stream.join(deadline - time.monotonic())
+        await_end(stream.thread for stream in streams)
 
     def take_snapshot(self, api: Api) -> Snapshot:
         """Take one snapshot, without a watch."""

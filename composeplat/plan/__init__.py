@@ -190,7 +190,7 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
         read_only_volumes=common.project.read_only_volumes,
         network_labels={} if common.routed is None else network_labels(service, common.project, common.identity),
     )
-    objects = [*_plan_secrets(service, common.identity, storage, login), *_plan_names(service, common)]
+    objects = [*_plan_secrets(service, common.identity, storage, login), *_plan_names(service, image, common)]
     objects += _plan_policies(service, common)
     part = PodPart(
         service=service,
@@ -224,12 +224,12 @@ def _plan_workload(part: PodPart, identity: Identity) -> DesiredObject:
     return DesiredObject(key=key, manifest=manifest, needs=part.needs)
 
 
-def _plan_names(service: Service, common: _Common) -> list[DesiredObject]:
+def _plan_names(service: Service, image: BuiltImage | str, common: _Common) -> list[DesiredObject]:
     """Plan the Service of a service, and those of its further names."""
     own = DesiredObject(
         key=ResourceKey(ResourceKind.SERVICE, clean(service.name)),
         manifest=plan_cluster_service(service, common.identity, has_early_name=service.name in common.early),
-        ports_of=image_with_ports(service, common.project.services, common.built, common.settings),
+        ports_of=image_with_ports(service, image, common.built),
     )
     return [own, *plan_aliases(service, own), *plan_exposed(service, common.identity)]
 

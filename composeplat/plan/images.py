@@ -98,16 +98,16 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
 def _derived_image(service: Service, reference: str, services: Mapping[str, Service], settings: Settings) -> ImageBuild:
     """Plan an image with the host content of a service, on the image that it names, which may be built too."""
     contents = tuple(mount.source for mount in host_mounts(service))
-    bases = {name: service_image(services[base], services, settings) for name, base in _bases(service).items()}
-    dockerfile = _dockerfile(service, _SHARED_IMAGE if bases else service.image)
+    bases = _bases(service)
     build = Build(
         context="",
-        dockerfile_inline=dockerfile,
-        additional_contexts={name: f"{_SERVICE_PREFIX}{base}" for name, base in _bases(service).items()},
+        dockerfile_inline=_dockerfile(service, next(iter(bases), service.image)),
+        additional_contexts={name: f"{_SERVICE_PREFIX}{base}" for name, base in bases.items()},
         platforms=_platforms(service, settings),
     )
+    images = {name: service_image(services[base], services, settings) for name, base in bases.items()}
     return ImageBuild(
-        service=service.name, reference=reference, build=build, bases=bases, derived=True, contents=contents
+        service=service.name, reference=reference, build=build, bases=images, derived=True, contents=contents
     )
 
 
@@ -164,14 +164,11 @@ def references_of_builds(services: Iterable[Service], settings: Settings) -> fro
     return frozenset(image_reference(service, settings) for service in services if _is_built(service))
 
 
-def image_with_ports(
-    service: Service, services: Mapping[str, Service], built: frozenset[str], settings: Settings
-) -> BuiltImage | str:
+def image_with_ports(service: Service, image: BuiltImage | str, built: frozenset[str]) -> BuiltImage | str:
     """Return the image whose exposed ports a cluster service lists; empty if the service has ports of its own.
 
     It is also empty for an image that another service builds: its ports would be read before that build.
     """
-    image = service_image(service, services, settings)
     return "" if service.ports or image in built else image
 
 

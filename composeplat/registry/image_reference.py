@@ -29,8 +29,8 @@ class ImageReference:
     def parse(cls, text: str) -> Self:
         """Parse a reference. A part before the first slash is a registry only if it looks like a host."""
         name, _, digest = text.partition("@")
-        host, slash, path = name.partition("/")
-        if not slash or not _is_host(host):
+        host, _, path = name.partition("/")
+        if cls.is_short(name):
             host, path = DOCKER_HUB, name
         repository, colon, tag = path.rpartition(":")
         if not colon:
