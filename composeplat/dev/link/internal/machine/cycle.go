@@ -219,6 +219,9 @@ func (c *cycle) decide(compared trees, files int) (made *plan, again bool) {
 		ours = core.PropagateExecutability(ancestor, theirs, ours)
 	}
 	made = makePlan(ancestor, ours, theirs, c.chooseLoserPolicy(first), c.config.OneWay, time.Now())
+	if !c.local.HasModes() {
+		made.makeExecutable(theirs)
+	}
 	deletions := countLosses(made.here)
 	if deletions > manyDeletions && deletions != c.pendingDeletions && c.quickCycles < maxQuickCycles {
 		// The deletions may not be complete, and be too many in the end.

@@ -78,6 +78,31 @@ func TestOtherEveryChangeArrives(t *testing.T) {
 	}
 }
 
+// A file that the container has got without its mode seems to be changed there: a change or deletion here, right after, was
+// a conflict.
+func TestOtherNewFilesMayChangeAtOnce(t *testing.T) {
+	w := onOther(t)
+	w.startSynced()
+	for number := range 12 {
+		kept, gone := fmt.Sprintf("kept%d", number), fmt.Sprintf("gone%d", number)
+		write(t, w.here(kept), "first")
+		write(t, w.here(gone), "first")
+		w.arrives(w.there(gone), "first")
+		w.arrives(w.there(kept), "first")
+		write(t, w.here(kept), "again")
+		must(t, os.Remove(w.here(gone)))
+		w.goes(w.there(gone))
+		w.arrives(w.there(kept), "again")
+	}
+	w.staysQuiet()
+	found, err := filepath.Glob(w.there("*"))
+	must(t, err)
+	equal(t, 12, len(found))
+	if found := w.all("conflict"); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+}
+
 // The file system's permissions are the same for all files: they were those of the container's files after a moment.
 func TestOtherModesStayTheContainers(t *testing.T) {
 	w := onOther(t)

@@ -72,7 +72,11 @@ func (p *plan) resolveConflict(root string, ancestor, ours, theirs, here, there 
 	case isLeaf(ours) && isLeaf(theirs):
 		change := &core.Change{Path: root, Old: theirs, New: ours}
 		switch {
-		case tree.HaveSameContent(ours, theirs):
+		case tree.HaveSameContent(ours, theirs), tree.HaveSameContent(ancestor, theirs):
+			// Only the mode has changed there, and modes are decided by themselves.
+		case tree.HaveSameContent(ancestor, ours):
+			p.here = append(p.here, &core.Change{Path: root, Old: ours, New: theirs})
+			return
 		case losers == keptElsewhere:
 			p.replaced = append(p.replaced, conflictCopy{change, root, theirs})
 		case losers == keptBeside:
@@ -87,6 +91,18 @@ func (p *plan) resolveConflict(root string, ancestor, ours, theirs, here, there 
 		p.here = append(p.here, prune(root, ours)...)
 	default:
 		p.conflicts = append(p.conflicts, conflict{root, ""})
+	}
+}
+
+// makeExecutable gives files that are new in the container the permission that modeWithoutModes has: the base would differ
+// from them else, as if the container had changed them.
+func (p *plan) makeExecutable(there *core.Entry) {
+	for _, change := range p.there {
+		tree.Walk(change.Path, change.New, func(name string, entry *core.Entry) {
+			if entry.Kind == core.EntryKind_File && findEntry(there, name) == nil {
+				entry.Executable = true
+			}
+		})
 	}
 }
 

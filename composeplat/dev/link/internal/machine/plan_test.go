@@ -39,3 +39,21 @@ func TestOneWayFirst(t *testing.T) {
 		t.Errorf("the container has %v (%v), here %v", after, err, p.here)
 	}
 }
+
+// A mode is no content: where one side has changed only the mode of a file, the contents of the other side go there.
+func TestAModeIsNoConflict(t *testing.T) {
+	base := folderOf(map[string]string{"file": "1"})
+	changed := folderOf(map[string]string{"file": "2"})
+	executable := folderOf(map[string]string{"file": "1"})
+	executable.Contents["file"].Executable = true
+	for _, sides := range [][2]*core.Entry{{changed, executable}, {executable, changed}} {
+		p := makePlan(base, sides[0], sides[1], keptBeside, false, time.Now())
+		here, hereFailed := core.Apply(sides[0], p.here)
+		there, thereFailed := core.Apply(sides[1], p.there)
+		must(t, hereFailed)
+		must(t, thereFailed)
+		if len(p.conflicts)+len(p.copies) > 0 || !here.Equal(changed, true) || !there.Equal(changed, true) {
+			t.Errorf("here %v, there %v, conflicts %v", here, there, p.conflicts)
+		}
+	}
+}

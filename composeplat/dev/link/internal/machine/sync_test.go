@@ -130,6 +130,31 @@ func TestModesGoBothWays(t *testing.T) {
 	equal(t, "urwxr-xr-x", mode(w.here("run")))
 }
 
+// One side changes what is in a file, the other one its mode: nothing is lost by taking both.
+func TestModesAndContentsAreMerged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("run"), "1")
+	write(t, w.here("keys"), "1")
+	w.startSynced()
+	w.stop()
+	must(t, os.Chmod(w.here("run"), 0o755))
+	write(t, w.there("run"), "2")
+	write(t, w.here("keys"), "2")
+	must(t, os.Chmod(w.there("keys"), 0o700))
+	w.startSynced()
+	for _, place := range []func(string) string{w.here, w.there} {
+		w.arrives(place("run"), "2")
+		w.arrives(place("keys"), "2")
+		w.eventually("the modes are the same", func() bool {
+			run, _ := os.Stat(place("run"))
+			keys, _ := os.Stat(place("keys"))
+			return run.Mode() == 0o755 && keys.Mode() == 0o700
+		})
+	}
+	equal(t, 0, w.count("conflict"))
+}
+
 func TestLinksThatClimbAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
