@@ -63,11 +63,20 @@ _NOT_FOUND = 127
 def pod_failure_cause(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | None:
     if scheduling_failure(pod) is not None:
         return _unscheduled(pod, snapshot)
-    for container in (*init_container_statuses(pod), *container_statuses(pod)):
+    for container in (*_incomplete_init_containers(pod), *container_statuses(pod)):
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
             return cause
     return _unmounted(pod, snapshot) or (None if is_job else _unhealthy(pod, snapshot))
+
+
+def _incomplete_init_containers(pod: Object) -> list[Object]:
+    """Return the init containers without those that have done their work.
+
+    They do it again, and count as restarted, when the pod needs a new sandbox, as after a restart of its node.
+    """
+    statuses = init_container_statuses(pod)
+    return [status for status in statuses if status.get("state", {}).get("terminated", {}).get("exitCode") != 0]
 
 
 def _unscheduled(pod: Object, snapshot: Snapshot) -> Cause | None:

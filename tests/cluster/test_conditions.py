@@ -792,6 +792,18 @@ def test_a_container_that_runs_before_fails() -> None:
     assert (status.cause.code, status.cause.container) == ("image-not-pulled", "seed")
 
 
+@pytest.mark.parametrize(("exit_status", "state"), [(0, WorkloadState.WAITING), (1, WorkloadState.FAILED)])
+def test_an_init_container_after_a_restart_of_the_node(exit_status: int, state: WorkloadState) -> None:
+    """With a new sandbox of the pod, an init container runs once more: that it ends is a failure only if it fails."""
+    row = pod(SET, state=waiting("PodInitializing"))
+    end = ended(exit_status)["terminated"] | {"startedAt": MOMENT}
+    row["status"]["initContainerStatuses"] = [
+        {"name": "platform-tools", "image": IMAGE, "restartCount": 1, "state": {"terminated": end}}
+    ]
+
+    assert web(row).state is state
+
+
 @pytest.mark.parametrize(
     ("container", "status", "expected"),
     [
