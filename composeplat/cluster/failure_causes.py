@@ -53,6 +53,8 @@ _REPORTED_S = 15.0
 #: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
 _FORGIVEN_RESTARTS = 3
 _MISSING_OBJECT = re.compile(r'(?:secret|configmap) "[^"]+" not found|non-existent (?:secret|config) key: \S+')
+#: Why a container ended that nobody saw ending: its node, or the container runtime, was off.
+_LOST = ("Unknown", "ContainerStatusUnknown")
 _KILLED = 137
 _NOT_FOUND = 127
 
@@ -73,7 +75,7 @@ def pod_failure_cause(pod: Object, snapshot: Snapshot, *, is_job: bool = False) 
 def _incomplete_init_containers(pod: Object) -> list[Object]:
     """Return the init containers without those that have done their work.
 
-    They do it again, and count as restarted, when the pod needs a new sandbox, as after a restart of its node.
+    They do it again, and count as restarted, when the pod gets a new sandbox, as after a restart of its node.
     """
     statuses = init_container_statuses(pod)
     return [status for status in statuses if status.get("state", {}).get("terminated", {}).get("exitCode") != 0]
@@ -137,7 +139,8 @@ def _soon_ended(pod: Object, container: Object, time: float) -> Object:
     is_lately = time - finished.timestamp() < _REPORTED_S
     is_kept = "deletionTimestamp" not in pod["metadata"]
     soon = finished - started < timedelta(seconds=_SOON_S)
-    return ended if is_kept and is_lately and ended.get("startedAt") and soon else {}
+    is_own = ended.get("reason") not in _LOST
+    return ended if is_kept and is_lately and ended.get("startedAt") and soon and is_own else {}
 
 
 def _lacked_others(pod: Object, last: Object, snapshot: Snapshot) -> bool:

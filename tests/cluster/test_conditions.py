@@ -941,9 +941,9 @@ def test_crashes_are_counted() -> None:
     assert cause.message == "crashes with exit status 1 (2 times)"
 
 
-def again(*, finished: str, going: bool = False) -> Object:
+def again(*, finished: str, going: bool = False, reason: str = "Error") -> Object:
     """A pod whose container started at 12:00:20, after a crash, and ended."""
-    end = {**ended(1)["terminated"], "startedAt": "2025-06-01T12:00:20Z", "finishedAt": finished}
+    end = {**ended(1, reason)["terminated"], "startedAt": "2025-06-01T12:00:20Z", "finishedAt": finished}
     return pod(SET, state={"terminated": end}, last=ended(1), restarts=1, going=going)
 
 
@@ -953,6 +953,7 @@ def again(*, finished: str, going: bool = False) -> Object:
         pytest.param(again(finished="2025-06-01T12:00:21Z"), "crash-loop", id="after-a-second"),
         pytest.param(again(finished="2025-06-01T12:01:21Z"), "", id="after-a-minute"),
         pytest.param(again(finished="2025-06-01T12:00:21Z", going=True), "", id="as-its-pod-is-deleted"),
+        pytest.param(again(finished="2025-06-01T12:00:21Z", reason="Unknown"), "", id="as-its-node-was-off"),
     ],
 )
 def test_a_second_crash_before_the_kubelet_waits(made: Object, code: str) -> None:

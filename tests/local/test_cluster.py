@@ -34,6 +34,7 @@ from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
 from tests.conftest import DOMAIN, ROOT, SHARED, Project
+from tests.deploy.conftest import an_environment
 from tests.in_process import run_here
 from tests.local.test_supervisor import wait_until
 from tests.own_cluster import NEEDS_ROOT
@@ -363,6 +364,29 @@ def test_starts_after_a_reboot(cluster: LocalCluster) -> None:
 
     assert cluster.start()
     assert before == wait(lambda: len(starts(cluster)) > len(before) and starts(cluster)[: len(before)])
+
+
+RESTARTED = """
+services:
+  kept:
+    image: localhost:25000/library/busybox:1.37
+    command: "sh -c 'trap exit TERM; while :; do sleep 0.2; done'"
+    volumes: ["data:/data"]
+    stop_grace_period: 0
+volumes: {data: }
+"""
+
+
+def test_a_deploy_right_after_a_restart(cluster: LocalCluster, project: Project, tmp_path: Path) -> None:
+    """Containers that ended with their node, and init containers that run once more, are no failures."""
+    push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
+    with an_environment(cluster, project({}).path, tmp_path) as environment:
+        environment.write(RESTARTED)
+        environment.platform("deploy").expect()
+        for _ in range(2):
+            cluster.stop()
+            cluster.start()
+            assert "nothing changed" in environment.platform("deploy").expect().stderr
 
 
 def test_a_deleted_claim_takes_its_folder_along(cluster: LocalCluster, api: Api) -> None:
