@@ -11,13 +11,14 @@ import typer
 
 from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, table, write_unmasked
+from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import READING, Choice, request_for, with_choice
 from composeplat.compose.load import Loaded, load, read
 from composeplat.compose.options import UNKNOWN_DOMAIN
 from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
-from composeplat.plan import make_plan
+from composeplat.plan import Plan, make_plan
 from composeplat.render.manifests import to_yaml
 
 app = App()
@@ -35,13 +36,17 @@ def run(choice: Choice, *, view: View, as_json: bool, substitute: bool, quiet: b
     request = request_for(choice)
     if substitute:
         loaded = load(request)
-        report = loaded.report
-        content = _content(loaded, view)
+        # A definition can be sound before anyone has chosen a domain: that is for render and deploy to say.
+        settings = replace(loaded.settings, domain=loaded.settings.domain or UNKNOWN_DOMAIN)
+        plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
+        content = _content(loaded, plan, view)
+        failed = show_definition_report(loaded, plan, choice)
     else:
         reading = read(request, substitute=False)
-        report = reading.report
         content = plain_definition(reading.document)
-    failed = show_report(report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
+        failed = show_report(
+            reading.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
+        )
     if failed:
         return Exit.INVALID
     if not quiet:
@@ -49,10 +54,7 @@ def run(choice: Choice, *, view: View, as_json: bool, substitute: bool, quiet: b
     return Exit.DONE
 
 
-def _content(loaded: Loaded, view: View) -> Any:
-    # A definition can be sound before anyone has chosen a domain: that is for render and deploy to say.
-    settings = replace(loaded.settings, domain=loaded.settings.domain or UNKNOWN_DOMAIN)
-    plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
+def _content(loaded: Loaded, plan: Plan, view: View) -> Any:
     if loaded.report.errors:
         return None
     match view:

@@ -23,7 +23,7 @@ from composeplat.cli.console import show_report, wants_color, write_unmasked
 from composeplat.cli.gathering import Gathered, gather
 from composeplat.cli.help_text import Guide
 from composeplat.cli.questions import confirm
-from composeplat.cli.selection import Choice, with_choice
+from composeplat.cli.selection import PLANNING, Choice, with_choice
 from composeplat.codes import Effect, Severity
 from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.findings import Check, Finding
@@ -192,7 +192,7 @@ def _errors(count: int) -> str:
 
 def _in(findings: Iterable[Finding]) -> str:
     paths = (finding.diagnostic.path for finding in findings)
-    names = sorted({str(path[1]) for path in paths if path[:1] == ("services",)})
+    names = sorted({str(path[1]) for path in paths if path[:1] == ("services",) and len(path) > 1})
     return f" ({join_and_count(names, _MAX_LISTED)})" if names else ""
 
 
@@ -206,7 +206,7 @@ def _in(findings: Iterable[Finding]) -> str:
         "moving-in.md",
     ),
 )
-@with_choice(cluster=False)
+@with_choice(*PLANNING, cluster=False)
 def init_command(
     choice: Choice,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask registries about the images.")] = False,

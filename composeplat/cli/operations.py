@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.console import diagnostics_text, show_report, write_json, write_message
+from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.endpoint_questions import ask_for_domain, find_endpoint_defaults
 from composeplat.cli.hidden_values import hide_secrets_of, providers_of
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
@@ -95,7 +96,7 @@ def plan_for(
     confidential = hide_secrets_of(loaded, plan, answer.variables, target)
     if answer.error and not _is_hopeless(loaded, choice):
         raise answer.error
-    if (loaded.report.errors or not looking) and _show(loaded, choice):
+    if (loaded.report.errors or not looking) and show_definition_report(loaded, plan, choice):
         return None
     return Planned(
         plan.with_confidential(confidential),
@@ -170,14 +171,10 @@ def _check_images(loaded: Loaded) -> None:
     check_built_scripts(checker, loaded.root)
 
 
-def _show(loaded: Loaded, choice: Choice) -> bool:
-    return show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
-
-
 def _is_refused(request: Request, choice: Choice) -> bool:
     """Show the errors that a definition has with any cluster, and return whether it has some."""
-    loaded, _ = load_plan(request)
-    return _is_hopeless(loaded, choice) and _show(loaded, choice)
+    loaded, plan = load_plan(request)
+    return _is_hopeless(loaded, choice) and show_definition_report(loaded, plan, choice)
 
 
 def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:

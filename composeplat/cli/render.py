@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from composeplat.cli.arguments import App
-from composeplat.cli.console import show_report, write_message, write_unmasked
+from composeplat.cli.console import write_message, write_unmasked
+from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import PLANNING, READING, Choice, request_for, with_choice
 from composeplat.compose.load import Loaded, load
@@ -34,8 +35,7 @@ def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] =
     _warn_of_images(loaded, plan)
     _warn_of_providers(loaded)
     check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: {})
-    failed = show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
-    if failed:
+    if show_definition_report(loaded, plan, choice):
         return Exit.INVALID
     plan = without_provided(plan.limited_to(services))
     hash_ahead(found for service in plan.services for found in service.fingerprints)

@@ -274,7 +274,7 @@ CODES: dict[str, Code] = {
     ),
     "non-http-port": Code(
         _W,
-        "A port is made public that usually speaks no HTTP, and an HTTPS route carries nothing else.",
+        "A port is made public that usually speaks no plain HTTP, and an HTTPS route forwards nothing else to it.",
         "Leave the published port out, as in '22' for '22:22', to keep it private.",
         many=True,
         effect=_CHANGED,

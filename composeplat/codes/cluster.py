@@ -30,7 +30,7 @@ CLUSTER_CODES: dict[str, Code] = {
     ),
     "unresolvable-host": Code(
         _W,
-        "A service addresses another one by a name that no Kubernetes object can have, so it does not resolve.",
+        "A service addresses another one by a name that no object in a cluster has, so it does not resolve.",
         "Write the name that the service has in a cluster.",
         effect=_LOST,
         many=True,

@@ -17,7 +17,7 @@ from composeplat.compatibility.explanation import explain
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.fixes import Fixes
 from composeplat.compatibility.full_mode import NO_ISOLATION, full_mode_statements, is_honored
-from composeplat.compatibility.host_rules import check_hosts
+from composeplat.compatibility.host_rules import check_hosts, renamed_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.port_rules import check_ports
@@ -69,6 +69,14 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
     )
 
 
+def count_mended(loaded: Loaded, plan: Plan) -> int:
+    """Count the errors that have a fix; images are not asked for."""
+    loaded = replace(loaded, project=without_init_jobs(loaded.project))
+    fixes = Fixes(loaded, plan, {})
+    errors = (found for found in loaded.report.by_path() if found.severity is Severity.ERROR)
+    return sum(bool(fixes.entries_for(found)) for found in errors)
+
+
 def _notes_on_providers(plan: Plan) -> Iterable[str]:
     for name in plan.providers:
         yield f"the program that gives services.{name} was not run: deploy with --allow-providers"
@@ -93,7 +101,7 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     checker = Checker(loaded.project, loaded.origins, report)
     check_images(checker, images)
     check_ports(checker, images)
-    check_hosts(checker)
+    check_hosts(checker, renamed_hosts(loaded))
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

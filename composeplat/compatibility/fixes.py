@@ -13,14 +13,15 @@ import re
 from collections.abc import Callable
 
 from composeplat.compatibility.entries import Entry, yaml_text
-from composeplat.compatibility.host_rules import renamed_services, replace_host, written_variable
+from composeplat.compatibility.host_rules import renamed_hosts, replace_host, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
-from composeplat.compatibility.key_fixes import find_node, mend_key, process_entries
+from composeplat.compatibility.key_fixes import mend_key, process_entries
 from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
 from composeplat.compose.model import HOST, Mount, Service
+from composeplat.compose.nodes import find_node
 from composeplat.compose.options import split_names
 from composeplat.compose.origins import mount_path
 from composeplat.compose.values import show_size
@@ -30,6 +31,8 @@ from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
 _GIB = 1024**3
+#: The parts of the path of a service's variables.
+_VARIABLE_DEPTH = 3
 #: Names of folders that say nothing about the service.
 _VAGUE = "app config content data database db files home html lib log logs storage uploads var volume volumes www"
 
@@ -37,7 +40,7 @@ _VAGUE = "app config content data database db files home html lib log logs stora
 def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs.
 
-    Full mode does not start them either.
+    Full mode does not start them either. Where Compose would start no service at all, a profile is always chosen.
     """
     if loaded.settings.full:
         return frozenset()
@@ -46,7 +49,7 @@ def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     known = loaded.project.services
     profiles = {name: own for name, own in read_profiles(loaded.document, Report()).items() if name in known}
     started = active_services(profiles, chosen)
-    return frozenset(profiles) - (plan.select_services(started) if started else frozenset())
+    return frozenset(profiles) - plan.select_services(started) if started else frozenset()
 
 
 class Fixes:
@@ -142,17 +145,21 @@ class Fixes:
         return process_entries(service, image) if isinstance(image, ImageFacts) else ()
 
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Set variables again with the name that resolves: of an env file only those that are no more than a name."""
-        service = self._loaded.project.services[str(diagnostic.path[1])]
+        """Set a variable again with the name that resolves: of an env file only one that is no more than a name."""
+        path = diagnostic.path
+        if len(path) < _VARIABLE_DEPTH or path[2] not in ("environment", "env_file"):
+            return ()
+        service = self._loaded.project.services[str(path[1])]
         environment = find_node(self._loaded.document, "services", service.name, "environment")
+        hosts = renamed_hosts(self._loaded)
         entries: list[Entry] = []
-        for variable, value in service.variables.items():
+        for variable in (str(path[3]),) if len(path) > _VARIABLE_DEPTH else tuple(service.environment):
             is_own = variable in service.environment
-            written = written_variable(environment, variable) if is_own else value
-            text = written or ""
-            for name in renamed_services(self._loaded.project.services):
-                text = replace_host(text, variable, name) if is_own or text == name else text
-            if text != (written or ""):
+            before = (written_variable(environment, variable) or "") if is_own else service.variables[variable]
+            text = before
+            for name, host in hosts.items():
+                text = replace_host(text, variable, name, host) if is_own or text == name else text
+            if text != before:
                 line = f"{variable}: {yaml_text(text)}"
                 entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))
         return tuple(entries)

@@ -11,9 +11,9 @@ from composeplat.codes import BY_KEY, Effect
 from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.explanation import Statement
 from composeplat.compatibility.findings import Check, Finding
-from composeplat.compatibility.key_fixes import find_node
 from composeplat.compose.keys import is_honored_in_full_mode
 from composeplat.compose.load import Loaded
+from composeplat.compose.nodes import find_node
 from composeplat.diagnostics import Diagnostic, dotted, join_some
 from composeplat.plan import Plan
 from composeplat.plan.desired import RUNTIME_CLASS

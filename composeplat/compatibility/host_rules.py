@@ -1,49 +1,90 @@
 """Rules about host names: those by which services address another one whose name differs in a cluster.
 
 Owns how such names are found and replaced; a message never quotes the text around one.
-A name with an underscore is a host for Docker, and no Kubernetes object can have it: the text that has it must change.
+A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name`` and an alias
+are hosts too, which no object has without full mode. The text that has such a name must change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping as Table
 
-from composeplat.compatibility.port_rules import configuration_texts
+from composeplat.compatibility.port_rules import file_texts
+from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
-from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
-from composeplat.compose.origins import Checker
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, find_node
+from composeplat.compose.origins import Checker, mount_path
 from composeplat.diagnostics import PathKey
-from composeplat.names import clean
+from composeplat.names import clean, is_dns_label
 
 #: A variable of such a name may be the host alone; elsewhere the same word may be the name of a database.
 _HOST_VARIABLE = re.compile(r"HOST|ADDR|SERVER|UR[IL]|ENDPOINT|BROKER|NODE|PEER|UPSTREAM", re.IGNORECASE)
+_HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
 
 
-def check_hosts(checker: Checker) -> None:
-    renamed = renamed_services(checker.project.services)
+def check_hosts(checker: Checker, renamed: Table[str, str]) -> None:
+    """Report texts that have a host of ``renamed``, with the name that resolves."""
     for service in checker.project.services.values() if renamed else ():
-        for where, text in configuration_texts(service):
+        for where, text, path in _texts(checker, service):
             for name, host in renamed.items():
-                if replace_host(text, where, name) != text:
-                    path = _place(checker, service, where)
-                    source = "" if path[-1] == where else f" ({where})"
+                if replace_host(text, where, name, host) != text:
+                    source = "" if where in path else f" ({where})"
                     message = f"names the host '{name}'{source}, which is '{host}' in a cluster"
                     checker.add("unresolvable-host", path, message, f"write '{host}', or name the service so")
 
 
-def renamed_services(names: Iterable[str]) -> dict[str, str]:
+def renamed_hosts(loaded: Loaded) -> dict[str, str]:
     """Return the names that don't resolve in a cluster, with those that do."""
-    return {name: clean(name) for name in names if clean(name) != name.lower()}
+    services = loaded.project.services
+    found = {name: clean(name) for name in services if clean(name) != name.lower()}
+    reached = {*services, *map(clean, services)}
+    for service in services:
+        for name in _further_names(loaded.document, service):
+            resolves = name.lower() in reached or (loaded.settings.full and is_dns_label(name.lower()))
+            if name and not resolves:
+                found.setdefault(name, clean(service))
+    return found
 
 
-def replace_host(text: str, where: str, name: str) -> str:
-    """Replace a name where it is a host: in a URL, before a port, or as the whole value of a variable for hosts."""
-    written = re.escape(name)
+def _further_names(document: Node | None, service: str) -> Iterator[str]:
+    """Yield the ``container_name`` of a service, and its aliases in networks."""
+    written = find_node(document, "services", service, "container_name")
+    if isinstance(written, Scalar):
+        yield written.text
+    networks = find_node(document, "services", service, "networks")
+    for _, network in networks if isinstance(networks, Mapping) else ():
+        aliases = find_node(network, "aliases")
+        yield from (item.text for item in aliases if isinstance(item, Scalar)) if isinstance(aliases, Sequence) else ()
+
+
+def replace_host(text: str, where: str, name: str, host: str) -> str:
+    """Replace a name where it is a host: in a URL, before a port, after an option, as the value of a variable."""
     if text == name and _HOST_VARIABLE.search(where):
-        return clean(name)
-    pattern = rf"(?:(?<=//)|(?<=@)|(?<![\w./@-])(?={written}:\d)){written}(?![\w-]|\.\w)"
-    return re.sub(pattern, clean(name), text)
+        return host
+    written = re.escape(name)
+    pattern = rf"({_HOST_OPTION}|(?<=//)|(?<=@)|(?<![\w./@-])(?={written}:\d)){written}(?![\w-]|\.\w)"
+    return re.sub(pattern, lambda found: found[1] + host, text)
+
+
+def _texts(checker: Checker, service: Service) -> Iterator[tuple[str, str, PathKey]]:
+    """Yield the texts that configure a service, with their names and places."""
+    path = ("services", service.name)
+    for variable, value in service.variables.items():
+        yield variable, value, _variable_path(checker, service, variable)
+    checked = service.health_check.command if service.health_check is not None else ()
+    for key, args in (("entrypoint", service.entrypoint), ("command", service.command), ("healthcheck", checked)):
+        yield key, "\n".join(args or ()), (*path, key)
+    for index, mount in enumerate(service.mounts):
+        yield from ((name, text, mount_path(service.name, index)) for name, text in file_texts(mount))
+
+
+def _variable_path(checker: Checker, service: Service, variable: str) -> PathKey:
+    path: PathKey = ("services", service.name, "environment")
+    if variable not in service.environment:
+        return ("services", service.name, "env_file", variable)
+    return (*path, variable) if checker.origins.has(*path, variable) else path
 
 
 def written_variable(environment: Node | None, name: str) -> str | None:
@@ -54,11 +95,3 @@ def written_variable(environment: Node | None, name: str) -> str | None:
     items = environment.items if isinstance(environment, Sequence) else []
     texts = (item.written for item in items if isinstance(item, Scalar))
     return next((text.partition("=")[2] for text in texts if text.startswith(f"{name}=")), None)
-
-
-def _place(checker: Checker, service: Service, where: str) -> PathKey:
-    path = ("services", service.name)
-    for more in (("environment", where), (where,), ("environment",)):
-        if checker.origins.has(*path, *more) and (more != ("environment",) or where in service.environment):
-            return (*path, *more)
-    return path

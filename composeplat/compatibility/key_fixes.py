@@ -13,7 +13,7 @@ from typing import Any
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
-from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
+from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import PathKey
 from composeplat.registry.image_config import ImageFacts
@@ -50,12 +50,6 @@ def hint_for(path: PathKey) -> str:
         case ("volumes", _, str(key), *_):
             return _VOLUME_HINTS.get(key, "")
     return ""
-
-
-def find_node(node: Node | None, *path: str) -> Node | None:
-    for key in path:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
 
 
 def mend_key(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:

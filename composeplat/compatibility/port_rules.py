@@ -93,8 +93,13 @@ def configuration_texts(service: Service) -> Iterator[tuple[str, str]]:
     yield from service.variables.items()
     yield "command", "\n".join((*(service.entrypoint or ()), *(service.command or ())))
     for mount in service.mounts:
-        for file in (mount.content.files or ()) if mount.content else ():
-            yield file.path or mount.target.rpartition("/")[2], file.content.decode("utf-8", "replace")
+        yield from file_texts(mount)
+
+
+def file_texts(mount: Mount) -> Iterator[tuple[str, str]]:
+    """Yield the files of a mount, as far as they are known, with their names."""
+    for file in (mount.content.files or ()) if mount.content else ():
+        yield file.path or mount.target.rpartition("/")[2], file.content.decode("utf-8", "replace")
 
 
 # what the image exposes -----------------------------------------------------------------------------------------------

@@ -144,6 +144,13 @@ def kind_of(node: Node) -> str:
             return f"the text {node.shown}"
 
 
+def find_node(node: Node | None, *path: str) -> Node | None:
+    """Return the node at a path of keys, or None."""
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
 def rewrite(node: Node, scalar: Callable[[Scalar], Scalar], memo: dict[int, Node]) -> Node:
     """Return the tree with its scalars rewritten; a shared node stays shared."""
     known = memo.get(id(node))

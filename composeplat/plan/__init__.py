@@ -56,6 +56,7 @@ from composeplat.plan.services import (
 )
 from composeplat.plan.shared_pods import PodPart, check_shared_pod, join_parts
 from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volume, shared_volumes
+from composeplat.plan.traefik_labels import check_traefik_labels
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
 from composeplat.registry.image_reference import ImageReference
@@ -102,6 +103,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     ordered = sort_services(project.services)
     _check_services(checker, settings)
     endpoints = plan_endpoints(checker, settings, identity)
+    check_traefik_labels(checker, endpoints)
     routed = _routed_ports(endpoints)
     is_isolated = bool(project.networks) and isolates(project)
     common = _Common(

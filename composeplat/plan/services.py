@@ -77,16 +77,28 @@ def own_name_aliases(service: Service, *, has_early_name: bool) -> list[Manifest
     name = clean(service.name)
     if has_early_name or service.health_check is None:
         return []
-    candidates = [arg for arg in service.health_check.command if name in arg]
-    # Compiling the pattern takes as long as half of all else that plans a service.
-    if not candidates or not re.search(_as_word(name), "\0".join(candidates), re.ASCII):
-        return []
-    return [{"ip": "127.0.0.1", "hostnames": [name]}]
+    args = service.health_check.command
+    is_named = any(name in arg for arg in args) and _has_host(args, name)
+    return [{"ip": "127.0.0.1", "hostnames": [name]}] if is_named else []
 
 
-def _as_word(name: str) -> str:
-    """The pattern of a name that is no part of a longer one."""
-    return rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)"
+#: What comes before a word that is no host: a program's place, a part of a path, a user, a database, a process.
+_NO_HOST = re.compile(
+    r"(?:(?:^|[|&;(`\n]|\0-c\0)\s*|(?<!/)/|(?:user|dbname|database)=|(?:^|[\s\0])"
+    r"(?:-[UudD]|--user(?:name)?|--db(?:name)?|--database|service|pgrep|pidof|pkill|killall)[\s\0=]+)\Z",
+    re.ASCII,
+)
+_MAX_BEFORE = 40
+
+
+def _has_host(args: Iterable[str], name: str) -> bool:
+    """Check for a name that may be a host, and is no part of a longer one."""
+    text = "\0".join(args)
+    # Compiling this pattern takes as long as half of all else that plans a service.
+    for found in re.finditer(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)(:\d)?", text, re.ASCII):
+        if found[1] or not _NO_HOST.search(text[max(found.start() - _MAX_BEFORE, 0) : found.start()]):
+            return True
+    return False
 
 
 def add_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:

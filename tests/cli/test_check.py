@@ -432,6 +432,15 @@ def test_full_mode_is_turned_on(project: Project) -> None:
     assert platform(folder, "init", "--yes") == Outcome(0, "", f"{NAME} needs no change\n")
 
 
+def test_services_that_all_have_profiles(project: Project) -> None:
+    """Compose starts none of them without a profile: none is left out, and each is mended."""
+    folder = project("services: {a: {image: x, profiles: [dev], volumes: [./data:/data]}}")
+    platform(folder, "init", "--yes").assert_success()
+
+    assert "!reset" not in (folder.path / NAME).read_text()
+    assert run_here("config", "--quiet", folder=folder.path).assert_success()
+
+
 @pytest.mark.parametrize("edit", ["full: false", "full: ${NO:-no}"])
 def test_the_user_s_mode_is_kept(project: Project, edit: str) -> None:
     """Another run keeps what the user says about the mode; without full mode the entries are those of the other."""

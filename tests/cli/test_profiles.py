@@ -47,6 +47,14 @@ def test_chosen_profiles(args: list[str], shell: dict[str, str], expected: list[
     )
 
 
+@pytest.mark.parametrize(("args", "expected"), [((), {"always"}), (("--profile=pg",), {"always", "db"})])
+def test_a_profile_without_a_name(project: Project, args: tuple[str, ...], expected: set[str]) -> None:
+    """It is the one that is chosen where no other is, as in Compose."""
+    folder = project("services: {always: {image: a, profiles: ['', pg]}, db: {image: a, profiles: [pg]}}")
+
+    assert set(run_here("config", "--full", "--services", *args, folder=folder.path).stdout.split()) == expected
+
+
 def test_a_named_service_brings_its_profiles(project: Project) -> None:
     """A deploy of one service reads those of its profiles, and deploys it with what it depends on."""
     folder = project(TEXT)

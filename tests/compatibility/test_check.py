@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from composeplat.cluster.capabilities import Capabilities, Classes
@@ -16,7 +18,7 @@ from tests.conftest import Folder, Project
 NOTHING = Capabilities()
 
 
-def check(folder: Folder, images: ImageAnswers | None = None, offered: Capabilities = NOTHING, **more: str) -> Check:
+def check(folder: Folder, images: ImageAnswers | None = None, offered: Capabilities = NOTHING, **more: Any) -> Check:
     loaded = folder.read(**more).loaded
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     return make_check(loaded, plan, images or {}, offered)

@@ -23,11 +23,14 @@ NAMED = "names the host 'my_db'"
         pytest.param("my_db", "", id="a-word"),
         pytest.param("MY_DB:80", "", id="another-case"),
         pytest.param("/data/my_db:80", "", id="a-path"),
+        pytest.param("pg_isready -h my_db -d my_db", "pg_isready -h my-db -d my_db", id="an-option"),
+        pytest.param("check\n--host\nmy_db", "check\n--host\nmy-db", id="an-option-of-a-list"),
+        pytest.param("--host=my_db --hosts=my_db", "--host=my-db --hosts=my_db", id="an-option-with-its-value"),
     ],
 )
 def test_replaced(text: str, replaced: str) -> None:
     """A name is a host in a URL and before a port."""
-    assert replace_host(text, "command", "my_db") == (replaced or text)
+    assert replace_host(text, "command", "my_db", "my-db") == (replaced or text)
 
 
 @pytest.mark.parametrize(
@@ -37,10 +40,12 @@ def test_replaced(text: str, replaced: str) -> None:
                      ['      URL: "pg://u:$P@my-db/my_db"'], id="a-url"),
         pytest.param("environment: ['DB_HOST=my_db', 'DB_NAME=my_db']", (".environment", " (DB_HOST)"),
                      ["      DB_HOST: my-db"], id="a-list"),
-        pytest.param("env_file: app.env", ("", " (DB_HOST)"), ["      DB_HOST: my-db"], id="an-env-file"),
-        pytest.param("env_file: url.env", ("", " (URL)"), [], id="a-url-in-an-env-file"),
+        pytest.param("env_file: app.env", (".env_file.DB_HOST", ""), ["      DB_HOST: my-db"], id="an-env-file"),
+        pytest.param("env_file: url.env", (".env_file.URL", ""), [], id="a-url-in-an-env-file"),
         pytest.param("command: [wait, 'my_db:5432']", (".command", ""), [], id="a-command"),
-        pytest.param("volumes: ['./app.conf:/app.conf']", ("", " (app.conf)"), [], id="a-file"),
+        pytest.param("entrypoint: [wait, 'my_db:5432']", (".entrypoint", ""), [], id="an-entrypoint"),
+        pytest.param("healthcheck: {test: [CMD, ask, -h, my_db]}", (".healthcheck", ""), [], id="a-health-check"),
+        pytest.param("volumes: ['./app.conf:/app.conf']", (".volumes[0]", " (app.conf)"), [], id="a-file"),
     ],
 )  # fmt: skip
 def test_unresolvable_host(project: Project, app: str, place: tuple[str, str], lines: list[str]) -> None:
@@ -56,6 +61,39 @@ def test_unresolvable_host(project: Project, app: str, place: tuple[str, str], l
 
     assert messages == [f"services.app{place[0]} {NAMED}{place[1]}, which is 'my-db' in a cluster"]
     assert entries == (["services:", "  app:", "    environment:", *lines] if lines else [])
+
+
+@pytest.mark.parametrize("address", ["the-db", "the_db"])
+@pytest.mark.parametrize("keys", ["container_name: {}", "networks: {{default: {{aliases: [{}]}}}}"])
+@pytest.mark.parametrize("full", [False, True])
+def test_further_names(project: Project, address: str, keys: str, *, full: bool) -> None:
+    """Names beside that of a service resolve in full mode only, and never with an underscore."""
+    text = "services:\n  db: {image: db, %s}\n  app: {image: app, environment: {A: '%s:1', DB_HOST: %s}}\n"
+    folder = project(text % (keys.format(address), address, address) + "networks: {default: }\n")
+    found = [f for f in check(folder, full=full).all_findings if f.diagnostic.code == "unresolvable-host"]
+    written = [str(entry.line) for finding in found for entry in finding.fix]
+
+    assert written == ([] if full and address == "the-db" else ["A: db:1", "DB_HOST: db"])
+
+
+def test_a_further_name_that_resolves(project: Project) -> None:
+    """A service of this name is what is meant, and another case is the same host."""
+    text = "services: {db: {image: a, container_name: DB}, a: {image: a, environment: {DB_HOST: DB}}}"
+
+    assert "unresolvable-host" not in [f.diagnostic.code for f in check(project(text)).all_findings]
+
+
+def test_each_finding_has_its_own_entry(project: Project) -> None:
+    """An entry mends the finding that it is shown with, and no other."""
+    text = "services:\n  my_db: {image: a}\n  app: {image: a, env_file: a.env, environment: {A_HOST: my_db}}\n"
+    folder = project({"compose.yaml": text, "a.env": "B_HOST=my_db\nC_URL=x://my_db\n"})
+    found = [f for f in check(folder).all_findings if f.diagnostic.code == "unresolvable-host"]
+
+    assert {(str(f.diagnostic.path[-1]), *(entry.line for entry in f.fix)) for f in found} == {
+        ("A_HOST", "A_HOST: my-db"),
+        ("B_HOST", "B_HOST: my-db"),
+        ("C_URL",),
+    }
 
 
 def test_nothing_is_left(project: Project) -> None:

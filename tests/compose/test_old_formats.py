@@ -15,6 +15,7 @@ LINUX = "pods run Linux containers: mount it at a path such as /data"
 
 
 _FULL_MODE = "use full mode (--full), which honors it"
+_MOUNT = "mount its file under 'volumes', in a service without 'build'"
 
 
 @pytest.mark.parametrize(
@@ -112,12 +113,18 @@ def test_the_engine_s_socket_as_windows_shells_write_it(project: Project) -> Non
             "the label dev.platform.com/update sets the update policy: rolling, recreate or on-delete",
         ),
         ("deploy: {rollback_config: {parallelism: 1}}", "to roll back, deploy the earlier definition"),
-        ("configs: [site]", f"mount its file under 'volumes': './FILE:/site:ro'; or {_FULL_MODE}"),
+        (
+            "configs: [site]",
+            f"{_MOUNT}: './FILE:/site:ro'; or {_FULL_MODE}",
+        ),
         (
             "configs: [{source: site, target: /etc/site}]",
-            f"mount its file under 'volumes': './FILE:/etc/site:ro'; or {_FULL_MODE}",
+            f"{_MOUNT}: './FILE:/etc/site:ro'; or {_FULL_MODE}",
         ),
-        ("secrets: [token]", f"mount its file under 'volumes': './FILE:/run/secrets/token:ro'; or {_FULL_MODE}"),
+        (
+            "secrets: [token]",
+            f"{_MOUNT}: './FILE:/run/secrets/token:ro'; or {_FULL_MODE}",
+        ),
         ("secrets: []", "full mode (--full) honors it"),
     ],
 )

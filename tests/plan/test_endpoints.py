@@ -195,6 +195,16 @@ def test_ports_that_speak_no_http(project: Project, spoken: str, ports: tuple[in
         assert message.endswith(" [non-http-port]")
 
 
+@pytest.mark.parametrize(
+    "port", ["'443:443'", "'8443:8443'", "'9443:9443'", "{target: 7443, published: 7443, app_protocol: https}"]
+)
+def test_ports_of_tls(project: Project, port: str) -> None:
+    """A route ends TLS: a container that expects it gets plain HTTP, which a warning says."""
+    (message,) = project(f"services: {{web: {{image: a, ports: [{port}]}}}}").read().messages
+
+    assert message.endswith("and this port probably expects TLS [non-http-port]")
+
+
 def test_each_port_that_speaks_no_http_has_a_case() -> None:
     """The table above is whole."""
     assert {port for ports in REGISTERED.values() for port in ports} == set(NOT_HTTP)

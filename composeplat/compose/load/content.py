@@ -28,6 +28,8 @@ MAX_ENVIRONMENTS = 32 * 1024 * 1024
 
 _ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
 _NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
+_NO_CLOCK = "leave it out, and set the time zone by a variable: environment: {TZ: Europe/Berlin}"
+_CLOCK_FILES = ("/etc/localtime", "/etc/timezone")
 _NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
 
 
@@ -127,14 +129,17 @@ class Content(Checker):
             check_host_volume(self, service, found, path, self.reading.root)
         return found
 
+    def _instead_of_system_path(self, service: Service, mount: Mount, path: PathKey) -> str:
+        if Path(mount.source).name in _ENGINE_SOCKETS:
+            return _NO_SOCKET
+        return _NO_CLOCK if mount.source in _CLOCK_FILES else self._keeping(service, mount, path, _NO_SYSTEM_PATH)
+
     def _with_content(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         """Read a host volume; if nothing is published, unreadable content is no error, as a container may write it."""
         source = Path(mount.source)
         if files.is_system_path(source):
-            hint = (
-                _NO_SOCKET if source.name in _ENGINE_SOCKETS else self._keeping(service, mount, path, _NO_SYSTEM_PATH)
-            )
-            self.add("forbidden-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
+            message = f"mounts a system path of this machine: {self._shown(path)}"
+            self.add("forbidden-path", path, message, self._instead_of_system_path(service, mount, path))
             return mount
         try:
             content = read_host_content(source, self.reading.root)

@@ -59,8 +59,11 @@ def _profiles(service: Field) -> Iterator[Field]:
 
 
 def active_services(profiles: Profiles, chosen: Collection[str], named: Collection[str] = ()) -> frozenset[str]:
-    """Return the services that the chosen profiles start, and those of the named services."""
-    wanted = {*chosen, *(profile for name in named for profile in profiles.get(name, ()))}
+    """Return the services that the chosen profiles start, and those of the named services.
+
+    Where none is chosen, the profile without a name is, as in Compose: ``profiles: ["", pg]`` starts a service then.
+    """
+    wanted = {*(chosen or ("",)), *(profile for name in named for profile in profiles.get(name, ()))}
     return frozenset(name for name, own in profiles.items() if not own or _ALL in wanted or not wanted.isdisjoint(own))
 
 

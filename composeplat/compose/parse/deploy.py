@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import field
 
 from composeplat.compose.model import ALWAYS, NEVER, ON_FAILURE, Resources
+from composeplat.compose.nodes import Scalar
 from composeplat.compose.origins import request_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.cpu_quota import quota_parser, shares_parser
@@ -73,8 +74,8 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
     policy = deploy.section("restart_policy", "services.*.deploy.restart_policy") if deploy else None
     condition = policy.get("condition") if policy else None
     restart = service.get("restart")
-    own = restart.value(_parse_restart) if restart else None
-    policy_restart = condition.value(_parse_restart) if condition else None
+    own = restart.value(_parse_restart) if restart and not _is_empty(restart) else None
+    policy_restart = condition.value(_parse_restart) if condition and not _is_empty(condition) else None
     if restart and own and policy_restart and own[0] != policy_restart[0]:
         restart.report("overridden-key", "differs from deploy.restart_policy.condition, which wins", "keep one of them")
     written, attempts = policy_restart or own or ("", None)
@@ -115,6 +116,11 @@ def _restart_of_mode(scheduling: Scheduling, written: str, place: Field | None) 
 def _report_no_effect(place: Field | None, message: str, fix: str) -> None:
     if place is not None:
         place.report("no-effect", message, fix)
+
+
+def _is_empty(field: Field) -> bool:
+    """Check for an empty text, such as that of a variable which is not set: Compose's default then."""
+    return isinstance(field.node, Scalar) and field.node.text == ""
 
 
 def _parse_restart(text: str) -> tuple[str, int | None]:

@@ -290,7 +290,9 @@ def _report_unsupported(report: Report, key: Scalar, value: Node, path: PathKey,
         report.add("redundant-key", key.span, path, message, with_full_mode(path, ""))
     else:
         more = f": {explanation.text}" if explanation and explanation.text else ""
-        fix = with_full_mode(path, (explanation.fix if explanation else "") or hint)
+        fix = explanation.fix if explanation else ""
+        if not explanation or explanation.in_full_mode:
+            fix = with_full_mode(path, fix or hint)
         report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", fix)
 
 

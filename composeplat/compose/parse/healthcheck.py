@@ -16,6 +16,9 @@ from composeplat.compose.values import parse_duration, parse_int, whole_seconds
 
 _PATTERN = "services.*.healthcheck"
 
+#: CMD-SHELL, and its command.
+_SHELL_PARTS = 2
+
 
 def parse_healthcheck(service: Section) -> HealthCheck | None:
     section = service.section("healthcheck", _PATTERN)
@@ -82,12 +85,13 @@ def _read_test(test: Field) -> tuple[str, ...] | None:
         )
         return None
     if parts[0] == "CMD-SHELL":
-        if parts[1:] != parts[1:2] or len(parts) == 1:
-            test.report(
-                "invalid-value", "must have one command after 'CMD-SHELL'", "write it as one text, or use 'CMD'"
-            )
+        if len(parts) == 1:
+            test.report("invalid-value", "must have a command after 'CMD-SHELL'")
             return None
-        return ("/bin/sh", "-c", parts[1])
+        if len(parts) > _SHELL_PARTS:
+            message = "runs the first text after 'CMD-SHELL' alone, as Docker does: the others are only arguments of it"
+            test.report("no-effect", message, "write the command as one text, or use 'CMD'")
+        return ("/bin/sh", "-c", *parts[1:])
     if len(parts) == 1:
         test.report("invalid-value", "must have a command after 'CMD'")
         return None

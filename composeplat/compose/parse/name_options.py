@@ -12,11 +12,11 @@ from ipaddress import ip_address
 
 from composeplat.compose.nodes import Mapping
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
 from composeplat.compose.pod_model import NameOptions
 from composeplat.compose.values import BadValue
 from composeplat.names import clean, is_dns_label, is_dns_name
 
-_HOST_GATEWAY = "host-gateway"
 _MAX_SERVERS, _MAX_SEARCHES = 3, 29
 _OPTION = r"[a-z][a-z0-9-]{0,63}(?::[0-9]{1,5})?\Z"
 
@@ -104,8 +104,8 @@ def _hosts(section: Section) -> Iterator[tuple[str, str]]:
     for item, name, text in _host_entries(found) if found else ():
         if not is_dns_name(name.lower()):
             item.report("invalid-value", "must have a host name of letters, digits, '-' and '.' before the address")
-        elif text == _HOST_GATEWAY:
-            message = f"must have an IP address, not {_HOST_GATEWAY}: a pod does not run on this machine"
+        elif text == HOST_GATEWAY:
+            message = f"must have an IP address, not {HOST_GATEWAY}: a pod does not run on this machine"
             hint = "deploy that program as a service and use its name, or give an address that the cluster can reach"
             item.report("invalid-value", message, hint)
         else:

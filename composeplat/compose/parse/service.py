@@ -33,6 +33,13 @@ from composeplat.diagnostics import dotted
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
 
 
+def _hint_for_image(whole: Field) -> str:
+    keys = whole.node if isinstance(whole.node, Mapping) else ()
+    if "extends" in keys:
+        return "full mode (--full) honors 'extends', which may have it; without full mode, set one of them"
+    return "full mode (--full) runs its provider, with --allow-providers" if "provider" in keys else "set one of them"
+
+
 def parse_service(name: str, whole: Field) -> Service | None:
     section = whole.section(SERVICE)
     if section is None:
@@ -42,9 +49,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
     if image is None and section.get("build") is None and not is_inherited:
         key = whole.ctx.origins.key_at(*whole.path)
         message = f"{dotted(whole.path)} has neither 'image' nor 'build'"
-        is_provided = isinstance(whole.node, Mapping) and "provider" in whole.node
-        hint = "full mode (--full) runs its provider, with --allow-providers" if is_provided else "set one of them"
-        whole.ctx.report.add("no-image", key, whole.path, message, hint)
+        whole.ctx.report.add("no-image", key, whole.path, message, _hint_for_image(whole))
     deploy, container = parse_deploy(section), parse_container_options(section)
     own_labels = parse_annotations(section, "labels")
     labels = {**deploy.labels, **own_labels}

@@ -17,9 +17,10 @@ from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_
 from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, find_template
 from composeplat.compose.values import BadValue, parse_bool
 from composeplat.diagnostics import PathKey, join_some
-from composeplat.names import clean
+from composeplat.names import clean, is_dns_label
 from composeplat.system.records import record
 
+HOST_GATEWAY = "host-gateway"
 _MAX_ALIASES = 3
 _ADDRESSES = ("ipv4_address", "ipv6_address", "link_local_ips", "mac_address")
 
@@ -31,6 +32,8 @@ class Explanation:
     text: str = ""
     is_harmless: bool = False
     fix: str = ""
+    in_full_mode: bool = True
+    """Whether full mode honors this value, if it honors the key."""
 
 
 def with_full_mode(path: PathKey, fix: str) -> str:
@@ -64,9 +67,33 @@ def _explain_container_name(value: Node, path: PathKey) -> Explanation | None:
     if not isinstance(value, Scalar):
         return None
     name = _service_name(path)
-    if value.text == name:
+    if value.text.lower() == name:
         return Explanation(f"others reach it as '{name}'", is_harmless=True)
-    return Explanation(f"others reach it as '{name}', not {value.shown}")
+    text = f"others reach it as '{name}', not {value.shown}"
+    if is_dns_label(value.text.lower()):
+        return Explanation(text)
+    return Explanation(text, fix="write the name of the service wherever this one is used", in_full_mode=False)
+
+
+def _explain_extra_hosts(value: Node, _path: PathKey) -> Explanation | None:
+    if HOST_GATEWAY not in _texts_of(value):
+        return None
+    return Explanation(
+        "pods have no gateway to this machine",
+        fix=f"write an address in the place of {HOST_GATEWAY}, or use a service of the cluster",
+        in_full_mode=False,
+    )
+
+
+def _texts_of(value: Node) -> str:
+    """Join all texts of a value; hosts can be a list, or a mapping to addresses or to lists of them."""
+    match value:
+        case Scalar():
+            return value.text
+        case Mapping():
+            return " ".join(_texts_of(entry) for _, entry in value)
+        case Sequence():
+            return " ".join(map(_texts_of, value))
 
 
 def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
@@ -196,7 +223,7 @@ def _mounted_in(folder: str) -> Explainer:
         if not isinstance(written, Scalar) or written.is_substituted:
             return None
         path = written.text if written.text.startswith("/") else f"{folder}{written.text}"
-        return Explanation(fix=f"mount its file under 'volumes': './FILE:{path}:ro'")
+        return Explanation(fix=f"mount its file under 'volumes', in a service without 'build': './FILE:{path}:ro'")
 
     return explainer
 
@@ -225,6 +252,7 @@ HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent"))
 _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     **_SWARM,
     (SERVICE, "container_name"): _explain_container_name,
+    (SERVICE, "extra_hosts"): _explain_extra_hosts,
     (SERVICE, "network_mode"): _explain_network_mode,
     (SERVICE, "networks"): _explain_networks,
     **{

@@ -1,0 +1,94 @@
+"""Names of services: those that a health check needs before its pod is ready, and those that only Traefik knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from composeplat.plan.services import own_name_aliases
+from tests.conftest import Project
+from tests.test_fixes import messages_and_hints
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "curl -f http://db/health",
+        "curl -f http://db:80",
+        "curl db/health",
+        "nc -z db 5432",
+        "pg_isready -h db -U db",
+        "mysqladmin ping --host=db",
+        ["CMD", "nc", "-z", "db", "80"],
+        ["CMD", "ask", "-U", "x", "db"],
+        "db ping || curl db",
+        "echo x | db db:27017/test",
+    ],
+    ids=str,
+)
+def test_a_check_that_asks_its_own_host(project: Project, test: Any) -> None:
+    """The name leads to ready pods only, so the pod has it in its hosts file."""
+    assert aliases(project, test) == [{"ip": "127.0.0.1", "hostnames": ["db"]}]
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "pg_isready -U db -d db",
+        "pg_isready --username=db --dbname db",
+        "psql user=db dbname=db",
+        "curl -f http://localhost:9000/db/health",
+        "service db status",
+        "pgrep db",
+        "echo x | db localhost:27017/test",
+        "db ping",
+        ["CMD", "db", "ping"],
+        ["CMD", "pg_isready", "-U", "db"],
+        "curl http://my-db/ http://db.example.com",
+    ],
+    ids=str,
+)
+def test_the_same_word_is_no_host(project: Project, test: Any) -> None:
+    """A program that listens on its own name, such as Kafka, would listen on loopback alone by such an entry."""
+    assert aliases(project, test) == []
+
+
+def aliases(project: Project, test: Any) -> list[dict[str, Any]]:
+    folder = project(f"services: {{db: {{image: x, ports: [80], healthcheck: {{test: {test!r}}}}}}}")
+    return own_name_aliases(folder.read().loaded.project.services["db"], has_early_name=False)
+
+
+RULE = "traefik.http.routers.x.rule: 'Host(`a.b`)'"
+PORT = "traefik.http.services.x.loadbalancer.server.port"
+
+
+@pytest.mark.parametrize(
+    ("keys", "port"),
+    [
+        pytest.param(f"labels: {{{RULE}, {PORT}: 3000}}", "3000", id="its-port"),
+        pytest.param(f"labels: {{{RULE}, {PORT}: '$P'}}", "PORT", id="of-a-variable"),
+        pytest.param(f"deploy: {{labels: {{{RULE}}}}}, ports: [80]", "PORT", id="a-private-port"),
+    ],
+)
+def test_a_route_of_traefik(project: Project, keys: str, port: str) -> None:
+    """A service that has its address by labels alone has no URL here, and the hint gives it one."""
+    ((message, hint),) = messages_and_hints(project, f"services: {{web: {{image: a, {keys}}}}}", P="8000")
+
+    assert message.endswith("is a route of Traefik, which reads it from Docker: here the service has no URL by it")
+    assert hint == f"give it a route: endpoints: {{NAME: [{{path: /, service: web, port: {port}}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "more"),
+    [
+        pytest.param("ports: ['8080:80']", "", id="a-public-port"),
+        pytest.param("expose: [80]", "endpoints: [{path: /, service: web, port: 80}]", id="a-route"),
+        pytest.param("expose: [80], public: true", "", id="public"),
+    ],
+)
+def test_a_service_of_traefik_with_a_url(project: Project, keys: str, more: str) -> None:
+    """Its labels are not needed."""
+    text = f"services: {{web: {{image: a, labels: {{{RULE}}}, {keys}}}}}\n{more}"
+
+    assert messages_and_hints(project, text) == []
