@@ -219,6 +219,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "pod-security-violation": Example({"compose.yaml": f"{_WEB}    user: root\n"}, pod_security="restricted"),
     "unknown-user": Example({"compose.yaml": _WEB}, pod_security="restricted"),
+    "job-with-ports": _compose(f"{_WEB}    restart: 'no'\n    ports: ['8080:80']\n"),
     "on-failure-job": _compose(f"{_WEB}    restart: on-failure\n"),
     "no-traffic-diversion": _compose(f"{_WEB}    deploy:\n      endpoint_mode: dnsrr\n"),
     "duplicate-mount": _compose(

@@ -310,6 +310,11 @@ CASES = {
         " not restarted after that [on-failure-job]",
         service("restart: on-failure"),
     ),
+    "job-with-ports": Case(
+        "compose.yaml:1:37: warning: services.web.restart makes the service a Job, which runs to completion and is"
+        " not restarted after that, although it has ports [job-with-ports]",
+        service("restart: 'no', ports: [80]"),
+    ),
     "no-traffic-diversion": Case(
         "compose.yaml:1:52: warning: services.web.deploy.endpoint_mode is 'dnsrr', with which the traffic-diverting"
         " feature does not work [no-traffic-diversion]",

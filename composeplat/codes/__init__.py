@@ -189,6 +189,12 @@ CODES: dict[str, Code] = {
         "Use 'always' for a server.",
         effect=_CHANGED,
     ),
+    "job-with-ports": Code(
+        _W,
+        "A restart policy makes a service with ports a Job: after its end, nothing answers at its ports.",
+        "Use 'always' for a server.",
+        effect=_CHANGED,
+    ),
     "inferred-job": Code(
         _N,
         "A service without 'restart' is a Job, because another one waits for it to complete.",

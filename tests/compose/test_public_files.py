@@ -36,24 +36,23 @@ def test_no_restart_policy(project: Project, key: str) -> None:
     assert set(reading.codes) <= {"unset-variable"}
 
 
+FULL = "full mode (--full) honors"
+GATEWAY = "write an address in the place of host-gateway, or use a service of the cluster; " + FULL + " addresses"
+NAME = "write the name of the service wherever this one is used; " + FULL + " names that DNS allows"
+
+
 @pytest.mark.parametrize(
     ("key", "hint"),
     [
-        ("container_name: my_web", "write the name of the service wherever this one is used"),
-        ("container_name: other", "full mode (--full) honors it"),
-        (
-            "extra_hosts: ['h:host-gateway', 'g:10.0.0.1']",
-            "write an address in the place of host-gateway, or use a service of the cluster",
-        ),
-        (
-            "extra_hosts: {h: [host-gateway]}",
-            "write an address in the place of host-gateway, or use a service of the cluster",
-        ),
-        ("extra_hosts: {h: 10.0.0.1}", "full mode (--full) honors it"),
+        ("container_name: my_web", NAME),
+        ("container_name: other", f"{FULL} it"),
+        ("extra_hosts: ['h:host-gateway', 'g:10.0.0.1']", GATEWAY),
+        ("extra_hosts: {h: [host-gateway]}", GATEWAY),
+        ("extra_hosts: {h: 10.0.0.1}", f"{FULL} it"),
     ],
 )
 def test_what_full_mode_honors(project: Project, key: str, hint: str) -> None:
-    """The hint names full mode only where it honors this value."""
+    """The hint says which values full mode honors, where this is none of them."""
     assert [hint for _, hint in messages_and_hints(project, service(key))] == [hint]
 
 

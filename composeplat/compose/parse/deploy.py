@@ -26,6 +26,7 @@ _RESTARTS = {
     "no": NEVER,
     "on-failure": ON_FAILURE,
 }
+_SERVER = "use 'always' for a server"
 _MAX_COUNT = 10_000
 
 
@@ -87,13 +88,18 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
         )
-    if kind == ON_FAILURE and place and not scheduling.ends and not joins_another(service):
-        place.report(
-            "on-failure-job",
-            "makes the service a Job, which runs to completion and is not restarted after that",
-            "use 'always' for a server",
-        )
+    if place and not scheduling.ends and not joins_another(service):
+        _report_job(place, kind, has_ports=service.get("ports") is not None)
     return kind, attempts if max_attempts is None else max_attempts
+
+
+def _report_job(place: Field, kind: str, *, has_ports: bool) -> None:
+    """Warn of a policy that makes what may be a server a Job."""
+    message, fix = "makes the service a Job, which runs to completion and is not restarted after that", _SERVER
+    if kind == ON_FAILURE:
+        place.report("on-failure-job", message, fix)
+    elif kind == NEVER and has_ports:
+        place.report("job-with-ports", f"{message}, although it has ports", fix)
 
 
 def _restart_of_mode(scheduling: Scheduling, written: str, place: Field | None) -> str:

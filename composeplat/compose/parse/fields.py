@@ -290,9 +290,8 @@ def _report_unsupported(report: Report, key: Scalar, value: Node, path: PathKey,
         report.add("redundant-key", key.span, path, message, with_full_mode(path, ""))
     else:
         more = f": {explanation.text}" if explanation and explanation.text else ""
-        fix = explanation.fix if explanation else ""
-        if not explanation or explanation.in_full_mode:
-            fix = with_full_mode(path, fix or hint)
+        fix, values = (explanation.fix, explanation.in_full_mode) if explanation else ("", "")
+        fix = with_full_mode(path, fix or hint, values)
         report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", fix)
 
 

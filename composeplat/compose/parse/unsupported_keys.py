@@ -32,14 +32,16 @@ class Explanation:
     text: str = ""
     is_harmless: bool = False
     fix: str = ""
-    in_full_mode: bool = True
-    """Whether full mode honors this value, if it honors the key."""
+    in_full_mode: str = ""
+    """The values of the key that full mode honors, where this is none of them."""
 
 
-def with_full_mode(path: PathKey, fix: str) -> str:
-    """Add to a fix that full mode honors the key, if it does."""
+def with_full_mode(path: PathKey, fix: str, values: str = "") -> str:
+    """Add to a fix that full mode honors the key, if it does, or only these values of it."""
     if not is_honored_in_full_mode(path):
         return fix
+    if values:
+        return f"{fix}; full mode (--full) honors {values}"
     return f"{fix}; or use full mode (--full), which honors it" if fix else FULL_MODE_ALONE
 
 
@@ -72,7 +74,8 @@ def _explain_container_name(value: Node, path: PathKey) -> Explanation | None:
     text = f"others reach it as '{name}', not {value.shown}"
     if is_dns_label(value.text.lower()):
         return Explanation(text)
-    return Explanation(text, fix="write the name of the service wherever this one is used", in_full_mode=False)
+    fix = "write the name of the service wherever this one is used"
+    return Explanation(text, fix=fix, in_full_mode="names that DNS allows")
 
 
 def _explain_extra_hosts(value: Node, _path: PathKey) -> Explanation | None:
@@ -81,7 +84,7 @@ def _explain_extra_hosts(value: Node, _path: PathKey) -> Explanation | None:
     return Explanation(
         "pods have no gateway to this machine",
         fix=f"write an address in the place of {HOST_GATEWAY}, or use a service of the cluster",
-        in_full_mode=False,
+        in_full_mode="addresses",
     )
 
 
