@@ -12,10 +12,16 @@ import os.path
 from typing import Any
 
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import HOST, Build, Service
-from composeplat.compose.nodes import Node, to_plain
+from composeplat.compose.model import Build, Service
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
+from composeplat.compose.parse.environment import absolute
+from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.parse.mounts import OMITTED_TYPES
+from composeplat.compose.values import is_host_path
 from composeplat.compose.variables import VariableReferences
+from composeplat.diagnostics import PathKey, Report
+
+_SECTIONS = ("services", "jobs")
 
 
 def plain_definition(document: Node) -> Any:
@@ -24,7 +30,7 @@ def plain_definition(document: Node) -> Any:
 
 
 def resolved_definition(loaded: Loaded) -> dict[str, Any]:
-    definition = _escaped(to_plain(loaded.document))
+    definition = _written(loaded.document, (), loaded)
     resolved: dict[str, Any] = {"name": loaded.settings.environment}
     resolved.update({key: value for key, value in definition.items() if key not in ("name", "version")})
     # By default, jobs are not read.
@@ -38,16 +44,55 @@ def resolved_definition(loaded: Loaded) -> dict[str, Any]:
     return resolved
 
 
+def _written(node: Node, path: PathKey, loaded: Loaded) -> Any:
+    """Return a part of the definition as plain values, with paths relative to the project's folder."""
+    match node:
+        case Scalar() if (source := _path_in(node, path)) is not None:
+            return f"{_relative_at(node, source, loaded)}{_escaped(node.text[len(source) :])}"
+        case Scalar():
+            return _escaped(node.to_plain())
+        case Mapping() if _is_volume(path):
+            return _long_volume(node, path, loaded)
+        case Mapping():
+            return {name: _written(value, (*path, name), loaded) for name, (_, value) in node.entries.items()}
+        case Sequence():
+            kept = [item for item in node if not _is_omitted(item, path, full=loaded.settings.full)]
+            return [_written(item, (*path, index), loaded) for index, item in enumerate(kept)]
+
+
 def _escaped(value: Any) -> Any:
-    match value:
-        case str():
-            return value.replace("$", "$$")
-        case dict():
-            return {key: _escaped(item) for key, item in value.items()}
-        case list():
-            return [_escaped(item) for item in value]
-        case _:
-            return value
+    return value.replace("$", "$$") if isinstance(value, str) else value
+
+
+def _is_volume(path: PathKey) -> bool:
+    """Whether a part of the definition is a volume of a service or job."""
+    return len(path) == len(("services", "NAME", "volumes", 0)) and path[0] in _SECTIONS and path[2] == "volumes"
+
+
+def _path_in(node: Scalar, path: PathKey) -> str | None:
+    """Return the path of this machine that a text is, or begins with."""
+    source, colon, _ = node.text.partition(":")
+    return source if _is_volume(path) and colon and is_host_path(source) else None
+
+
+def _long_volume(node: Mapping, path: PathKey, loaded: Loaded) -> dict[str, Any]:
+    made = {name: _written(value, (*path, name), loaded) for name, (_, value) in node.entries.items()}
+    source = node.get("source")
+    if made.get("type") == "bind" and isinstance(source, Scalar):
+        made["source"] = _relative_at(source, source.text, loaded)
+    return made
+
+
+def _is_omitted(node: Node, path: PathKey, *, full: bool) -> bool:
+    """Whether the item of a list is a volume that the model leaves out."""
+    kind = node.get("type") if _is_volume((*path, 0)) and isinstance(node, Mapping) else None
+    return isinstance(kind, Scalar) and kind.text in OMITTED_TYPES and not (full and kind.text == "image")
+
+
+def _relative_at(node: Scalar, text: str, loaded: Loaded) -> str:
+    """Return a path that is relative to the folder of its file, relative to the project's folder."""
+    ctx = Context(Report(), home=loaded.variables.lookup("HOME") or "")
+    return _relative(absolute(Field(ctx, node, ()), text), loaded.folder)
 
 
 def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]) -> dict[str, Any]:
@@ -59,13 +104,6 @@ def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]
         made["environment"] = {name: value.replace("$", "$$") for name, value in service.variables.items()}
     if service.build is not None:
         made["build"] = _build(written["build"], service.build, folder)
-    kept = [value for value in written.get("volumes") or () if not _is_omitted(value)]
-    if kept:
-        # Other keys, such as tmpfs, have their mounts after these.
-        made["volumes"] = [
-            _mount(value, mount.source, folder) if mount.kind == HOST else value
-            for value, mount in zip(kept, service.mounts, strict=False)
-        ]
     return made
 
 
@@ -86,18 +124,6 @@ def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:
             name: _relative(path, folder) for name, path in build.additional_contexts.items()
         }
     return made
-
-
-def _is_omitted(written: Any) -> bool:
-    return isinstance(written, dict) and written.get("type") in OMITTED_TYPES
-
-
-def _mount(written: Any, source: str, folder: os.PathLike[str]) -> Any:
-    path = _relative(source, folder)
-    if isinstance(written, dict):
-        return {**written, "source": path}
-    _, colon, rest = str(written).partition(":")
-    return f"{path}{colon}{rest}"
 
 
 def _relative(path: str, folder: os.PathLike[str]) -> str:

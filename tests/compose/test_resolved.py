@@ -101,6 +101,32 @@ def test_jobs(project: Project) -> None:
     assert read[False] == {"image": "busybox", "triggers": {"manual": True}, "env_file": "a.env"}
 
 
+VOLUMES = """\
+services:
+  web:
+    image: nginx
+    volumes:
+      - {type: image, source: "example.com/x:1", target: /img}
+      - ./a:/a:ro
+      - {type: cluster, target: /c}
+      - {type: bind, source: a, target: /b}
+      - data:/data
+volumes: {data: {}}
+"""
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_each_volume_keeps_its_path(project: Project, *, full: bool) -> None:
+    """A volume that the model leaves out is no volume of the output, and moves no path to its neighbour."""
+    folder = project({"compose.yaml": VOLUMES, "a/x": "x"})
+
+    found = resolved_definition(folder.read(full=full).loaded)["services"]["web"]["volumes"]
+
+    image = {"type": "image", "source": "example.com/x:1", "target": "/img"}
+    others = ["./a:/a:ro", {"type": "bind", "source": "./a", "target": "/b"}, "data:/data"]
+    assert found == ([image, *others] if full else others)
+
+
 EVERYTHING = {
     "compose.yaml": """\
 include: [more/more.yaml]
