@@ -14,6 +14,7 @@ from typing import Any
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Build, Service
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
+from composeplat.compose.parse.build import CACHE_FOLDER
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.parse.mounts import OMITTED_TYPES
@@ -71,8 +72,21 @@ def _is_volume(path: PathKey) -> bool:
 
 def _path_in(node: Scalar, path: PathKey) -> str | None:
     """Return the path of this machine that a text is, or begins with."""
+    if _is_path(path):
+        return node.text or None
     source, colon, _ = node.text.partition(":")
     return source if _is_volume(path) and colon and is_host_path(source) else None
+
+
+def _is_path(path: PathKey) -> bool:
+    """Whether a part of the definition is a path whose key needs no other form in the output."""
+    match path:
+        case ("secrets" | "configs", _, "file"):
+            return True
+        case (section, _, "develop", "watch", _, "path"):
+            return section in _SECTIONS
+        case _:
+            return False
 
 
 def _long_volume(node: Mapping, path: PathKey, loaded: Loaded) -> dict[str, Any]:
@@ -123,15 +137,26 @@ def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:
         made["additional_contexts"] = {
             name: _relative(path, folder) for name, path in build.additional_contexts.items()
         }
+    for key, caches in (("cache_from", build.cache_from), ("cache_to", build.cache_to)):
+        if caches:
+            made[key] = [_cache(text, folder) for text in caches]
     return made
 
 
+def _cache(text: str, folder: os.PathLike[str]) -> str:
+    """Return a cache of a build with its folders relative."""
+    return str(_escaped(CACHE_FOLDER.sub(lambda found: f"{found[1]}={_unescaped(found[2], folder)}", text)))
+
+
 def _relative(path: str, folder: os.PathLike[str]) -> str:
+    return str(_escaped(_unescaped(path, folder)))
+
+
+def _unescaped(path: str, folder: os.PathLike[str]) -> str:
     if not path.startswith("/"):
-        return path.replace("$", "$$")
+        return path
     relative = os.path.relpath(path, folder)
-    shown = path if relative.startswith("..") else f"./{relative}" if relative != "." else "."
-    return shown.replace("$", "$$")
+    return path if relative.startswith("..") else f"./{relative}" if relative != "." else "."
 
 
 def variable_rows(uses: VariableReferences) -> list[dict[str, str | bool | None]]:

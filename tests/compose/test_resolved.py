@@ -127,6 +127,43 @@ def test_each_volume_keeps_its_path(project: Project, *, full: bool) -> None:
     assert found == ([image, *others] if full else others)
 
 
+INCLUDED = """\
+services:
+  web:
+    image: nginx
+    build:
+      context: .
+      cache_from: ["type=local,src=./old$$", user/app:cache]
+      cache_to: ["type=local,mode=max,dest=new"]
+    secrets: [pw]
+    configs: [c]
+    develop: {watch: [{action: rebuild, path: src}]}
+secrets: {pw: {file: pw.txt}}
+configs: {c: {file: ./c.txt}}
+"""
+
+
+def test_paths_of_an_included_file(project: Project) -> None:
+    """Paths of an included file are relative to the project's folder, and mean the same files when read again."""
+    folder = project({"compose.yaml": "include: [sub/compose.yaml]", "sub/compose.yaml": INCLUDED})
+    folder.write({"sub/pw.txt": "x", "sub/c.txt": "x", "sub/Dockerfile": "FROM scratch\n", "sub/src/a": "a"})
+
+    first = folder.read(full=True)
+    found = resolved_definition(first.loaded)
+    again = folder.write({"again.yaml": to_yaml(found)}).read("again.yaml", full=True)
+
+    web = found["services"]["web"]
+    assert web["build"] == {
+        "context": "./sub",
+        "cache_from": ["type=local,src=./sub/old$$", "user/app:cache"],
+        "cache_to": ["type=local,mode=max,dest=./sub/new"],
+    }
+    assert web["develop"] == {"watch": [{"action": "rebuild", "path": "./sub/src"}]}
+    assert (found["secrets"], found["configs"]) == ({"pw": {"file": "./sub/pw.txt"}}, {"c": {"file": "./sub/c.txt"}})
+    assert first.messages == again.messages
+    assert resolved_definition(again.loaded) == found
+
+
 EVERYTHING = {
     "compose.yaml": """\
 include: [more/more.yaml]
