@@ -11,6 +11,7 @@ takes the place of the earlier one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import PurePath
@@ -101,7 +102,8 @@ def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Nod
             _report_mount_clashes(base.items, path, report)
             _report_mount_clashes(over.items, path, report)
             _report_removed_mounts(base.items, over.items, path, report)
-            return _deduplicate(Sequence(over.span, [*base.items, *over.items], "", base.size + over.size), path)
+            kept = _without_reset_hosts(base.items, over.items, path)
+            return _deduplicate(Sequence(over.span, [*kept, *over.items], "", base.size + over.size), path)
         case Scalar(), Scalar():
             return over
         case _:
@@ -151,7 +153,7 @@ def _as_list(node: Node) -> Node:
         case Mapping():
             items: list[Node] = []
             for _, (key, value) in sorted(node.entries.items()):
-                values = value.items if isinstance(value, Sequence) else [value]
+                values = value.items if isinstance(value, Sequence) and value.tag != _RESET else [value]
                 items += [_joined(key, item) for item in values]
             return Sequence(node.span, items, node.tag, node.size)
         case Scalar() if not node.is_null:
@@ -161,6 +163,8 @@ def _as_list(node: Node) -> Node:
 
 
 def _joined(key: Scalar, value: Node) -> Node:
+    if value.tag == _RESET:
+        return Scalar(value.span, key.text, key.text, tag=_RESET)
     if not isinstance(value, Scalar):
         return value
     if value.is_null:
@@ -177,10 +181,10 @@ def _as_mapping(node: Node, inner: str = "", default: str = "") -> Node:
     for item in node.items:
         if not isinstance(item, Scalar):
             return node
-        value: Node = Scalar(item.span, "", "", plain=True)
+        value: Node = Scalar(item.span, "", "", plain=True, tag=item.tag)
         if inner:
             key = Scalar(item.span, inner, inner)
-            value = Mapping(item.span, {inner: (key, Scalar(item.span, default, default))}, "", 3)
+            value = Mapping(item.span, {inner: (key, Scalar(item.span, default, default))}, item.tag, 3)
         entries[item.text] = (item, value)
     return Mapping(node.span, entries, node.tag, node.size)
 
@@ -256,6 +260,14 @@ def _deduplicate(node: Sequence, path: PathKey) -> Sequence:
     if len(kept) == len(node.items):
         return node
     return Sequence(node.span, list(kept.values()), node.tag, node.size)
+
+
+def _without_reset_hosts(base: list[Node], over: list[Node], path: PathKey) -> list[Node]:
+    """Drop every address of the hosts that a later file resets: unlike other names, a host may have several."""
+    if path[-1:] != ("extra_hosts",):
+        return base
+    reset = {item.text for item in over if isinstance(item, Scalar) and item.tag == _RESET}
+    return [item for item in base if not (isinstance(item, Scalar) and re.split("[=:]", item.text)[0] in reset)]
 
 
 def _by_name(item: Node) -> object:

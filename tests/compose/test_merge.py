@@ -129,6 +129,33 @@ def test_rule(base: str, over: str, expected: dict[str, Any]) -> None:
             {"deploy": {"endpoint_mode": "vip"}},
             id="reset-inside",
         ),
+        pytest.param(
+            "environment: {A: 1, B: 2}, labels: {a: b, c: d}",
+            "environment: {A: !reset null}, labels: {a: !reset gone}",
+            {"environment": ["B=2"], "labels": ["c=d"]},
+            id="reset-of-an-entry",
+        ),
+        pytest.param(
+            "environment: [A=1, B=2], build: {args: {A: 1}}",
+            "environment: {A: !reset null}, build: {args: {A: !reset null}}",
+            {"environment": ["B=2"], "build": {"args": []}},
+            id="reset-of-an-item",
+        ),
+        pytest.param(
+            "sysctls: {a: 1, b: 2}", "sysctls: {a: !reset null}", {"sysctls": ["b=2"]}, id="reset-of-a-sysctl"
+        ),
+        pytest.param(
+            "extra_hosts: ['a:10.0.0.1', 'a=10.0.0.2', 'ab:10.0.0.3']",
+            "extra_hosts: {a: !reset [], c: [10.0.0.4]}",
+            {"extra_hosts": ["ab:10.0.0.3", "c=10.0.0.4"]},
+            id="reset-of-a-host",
+        ),
+        pytest.param(
+            "depends_on: [a, b]",
+            "depends_on: [!reset a]",
+            {"depends_on": {"b": {"condition": "service_started"}}},
+            id="reset-of-a-dependency",
+        ),
     ],
 )
 def test_tags(base: str, over: str, expected: dict[str, Any]) -> None:
@@ -146,6 +173,8 @@ def test_reset_of_a_service() -> None:
 def test_a_third_file_sets_what_a_second_has_reset() -> None:
     """What is reset may be set again by a later file."""
     assert service("ports: ['80']", "ports: !reset []", "ports: ['81']") == {"ports": ["81"]}
+    once = service("environment: {A: 1}", "environment: {A: !reset null}", "environment: {A: 3}")
+    assert once == {"environment": ["A=3"]}
 
 
 def test_reset_in_one_file() -> None:
