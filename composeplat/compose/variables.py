@@ -142,6 +142,8 @@ class VariableReferences:
     _kept: dict[str, VariableReference] = field(default_factory=dict)
     length: int = 0
     """Of all substituted values."""
+    _secrets: set[str] = field(default_factory=set)
+    """The values of variables with secret-looking names; an included file may have another value of a name."""
 
     def add(
         self, name: str, variables: Variables, *, default: str | None, required: bool, span: Span | None = None
@@ -150,6 +152,8 @@ class VariableReferences:
         if reference is None:
             reference = VariableReference(name, value=variables.lookup(name), layer=variables.layer_of(name), span=span)
             self._kept[name] = reference
+        if looks_secret(name):
+            self._secrets.add(variables.lookup(name) or "")
         reference.required = reference.required or required
         if reference.default is None:
             reference.default = default
@@ -157,8 +161,7 @@ class VariableReferences:
     @property
     def confidential(self) -> tuple[str, ...]:
         """The values of variables with secret-looking names, longest first."""
-        values = {found.value for found in self._kept.values() if found.value and looks_secret(found.name)}
-        return tuple(sorted((v for v in values if len(v) >= _MIN_SECRET_CHARS), key=lambda v: (-len(v), v)))
+        return tuple(sorted((v for v in self._secrets if len(v) >= _MIN_SECRET_CHARS), key=lambda v: (-len(v), v)))
 
     def __iter__(self) -> Iterator[VariableReference]:
         return iter(self._kept.values())

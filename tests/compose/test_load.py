@@ -403,6 +403,38 @@ def test_variables_of_an_included_file_stay_there(project: Project) -> None:
     assert image(folder.read(), "own") == "app:default"
 
 
+BARE = """\
+services:
+  app: {build: {context: ., args: [PASSWORD]}, environment: [PASSWORD, "E=${PASSWORD}"]}
+  other: {image: nginx, environment: {PASSWORD: }, secrets: [p]}
+secrets: {p: {environment: PASSWORD}}
+"""
+
+
+def test_bare_names_in_an_included_file(project: Project) -> None:
+    """A name without a value is looked up where ``${NAME}`` is: in the env file of the included file too."""
+    folder = project(
+        {
+            "compose.yaml": "include: [sub/compose.yaml]\nservices: {web: {image: nginx, environment: [PASSWORD]}}",
+            "sub/compose.yaml": BARE,
+            "sub/.env": "PASSWORD=hunter22\n",
+            "sub/Dockerfile": "FROM scratch\n",
+        }
+    )
+
+    reading = folder.read(full=True)
+    services = reading.loaded.project.services
+
+    assert reading.messages == []
+    assert dict(services["app"].variables) == {"PASSWORD": "hunter22", "E": "hunter22"}
+    assert dict(services["other"].variables) == {"PASSWORD": "hunter22"}
+    assert dict(services["web"].variables) == {}
+    assert services["app"].build is not None
+    assert services["app"].build.args == {"PASSWORD": "hunter22"}
+    assert reading.loaded.project.secrets["p"].content == b"hunter22"
+    assert "hunter22" in reading.loaded.references.confidential
+
+
 def test_several_files_of_one_include(project: Project) -> None:
     """The files of one entry are laid over one another."""
     folder = project(

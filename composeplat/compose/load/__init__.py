@@ -100,6 +100,7 @@ def load(request: Request) -> Loaded:
             references=reading.references,
             full=reading.settings.full,
             inactive=reading.inactive,
+            of_sources=reading.of_sources,
         )
         project = parse_project(reading.document, ctx)
         project = with_shared_pods(Checker(project, origins, reading.report))

@@ -51,9 +51,11 @@ class Documents:
         self.report = sources.report
         self.references = references
         self.substitute = substitute
-        self._extends = Extends(sources, references, root, substitute=substitute) if extends else None
         self._trail: list[str] = []
         self._included = 0
+        self.of_sources: dict[int, Variables] = {}
+        """The variables of each file, by the number of its source."""
+        self._extends = Extends(sources, references, root, self.of_sources, substitute=substitute) if extends else None
 
     def join(self, texts: list[tuple[str, list[Node]]], variables: Variables) -> Node:
         """Merge the documents of several files, in their order."""
@@ -61,6 +63,7 @@ class Documents:
         for path, nodes in texts:
             self._trail.append(real_path(path))
             for raw in nodes:
+                self.of_sources[raw.span.source.order] = variables
                 node = interpolate(raw, variables, self.report, self.references) if self.substitute else raw
                 if self._extends is not None:
                     node = self._extends.apply(node, real_path(path), variables)

@@ -45,12 +45,19 @@ class _File:
 
 class Extends:
     def __init__(
-        self, sources: Sources, references: VariableReferences, root: ProjectRoot, *, substitute: bool
+        self,
+        sources: Sources,
+        references: VariableReferences,
+        root: ProjectRoot,
+        of_sources: dict[int, Variables],
+        *,
+        substitute: bool,
     ) -> None:
         self._sources = sources
         self._report = sources.report
         self._references = references
         self._root = root
+        self._of_sources = of_sources
         self._substitute = substitute
         self._files: dict[tuple[str, int], _File | None] = {}
         self._size = 0
@@ -155,6 +162,7 @@ class Extends:
             return None
         whole: Node | None = None
         for raw in self._sources.nodes_of(content, path, Path(os.path.dirname(path))):
+            self._of_sources[raw.span.source.order] = variables
             node = interpolate(raw, variables, self._report, self._references) if self._substitute else raw
             whole = node if whole is None else merge(whole, node, self._report)
         services = whole.get("services") if isinstance(whole, Mapping) else None

@@ -7,6 +7,7 @@ Must not know the model: :mod:`composeplat.compose.load` parses the tree.
 from __future__ import annotations
 
 import os.path
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -46,6 +47,8 @@ class Reading:
     settings: Settings
     document: Node
     references: VariableReferences
+    of_sources: Mapping[int, Variables] = field(default_factory=dict)
+    """The variables of each file, by the number of its source."""
     inactive: Profiles = field(default_factory=dict)
     """The services whose profiles are off, which the document does not have, with their profiles."""
     publishes: bool = True
@@ -85,6 +88,7 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
         settings=settings,
         document=selection.document,
         references=references,
+        of_sources=documents_of.of_sources,
         inactive=selection.inactive,
         publishes=request.publishes,
     )

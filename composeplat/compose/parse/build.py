@@ -95,7 +95,7 @@ def _args(section: Section) -> dict[str, str]:
     whole = section.get("args")
     args: dict[str, str] = {}
     for name, place, value in whole.pairs() if whole else ():
-        found = place.ctx.variable(name) if value is None else value
+        found = place.variable(name) if value is None else value
         if found is not None:
             args[name] = found
     return args
@@ -154,7 +154,8 @@ def _read_secret(item: Field) -> BuildSecret | None:
             name=name, source=source, file=absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text)
         )
     if isinstance(variable, Scalar) and variable.text:
-        return BuildSecret(name=name, source=source, variable=variable.text, value=item.ctx.variable(variable.text))
+        value = Field(item.ctx, variable, ("secrets", source, "environment")).variable(variable.text)
+        return BuildSecret(name=name, source=source, variable=variable.text, value=value)
     message = f"names a secret that has neither 'file' nor 'environment': {quoted(place.node.written)}"
     place.report("invalid-value", message, "a build reads a secret from a file or a variable of this machine")
     return None

@@ -29,7 +29,7 @@ def parse_environment(service: Section) -> dict[str, str | None]:
                 "leave out the spaces around '='" if name != name.strip() else "",
             )
             continue
-        variables[name] = place.ctx.variable(name) if value is None else value
+        variables[name] = place.variable(name) if value is None else value
         template = describe_template(variables[name] or "")
         if template:
             place.report("swarm-template", f"{template[0]}: the text stays as it is", template[1])

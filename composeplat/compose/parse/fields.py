@@ -48,11 +48,8 @@ class Context:
     """Whether the keys that full mode honors have an effect."""
     inactive: PairMapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The services whose profiles are off, with their profiles; the definition does not have them."""
-
-    def variable(self, name: str) -> str | None:
-        """Return a variable that is named without a ``$``, as in ``environment``, and record the reference."""
-        self.references.add(name, self.variables, default=None, required=False)
-        return self.variables.lookup(name)
+    of_sources: PairMapping[int, Variables] = field(default_factory=dict)
+    """The variables of each file, by the number of its source: an included file may have some of its own."""
 
 
 @mutable
@@ -75,6 +72,16 @@ class Field:
     @property
     def is_null(self) -> bool:
         return isinstance(self.node, Scalar) and self.node.is_null
+
+    @property
+    def variables(self) -> Variables:
+        """The variables of the file that this place is in."""
+        return self.ctx.of_sources.get(self.node.span.source.order, self.ctx.variables)
+
+    def variable(self, name: str) -> str | None:
+        """Return a variable that is named without a ``$``, as in ``environment``, and record the reference."""
+        self.ctx.references.add(name, self.variables, default=None, required=False)
+        return self.variables.lookup(name)
 
     def report(self, code: str, message: str, hint: str = "") -> None:
         self.ctx.report.add(code, self.node.span, self.path, f"{dotted(self.path)} {message}", hint)
@@ -106,10 +113,10 @@ class Field:
     def _unset_hint(self, node: Scalar, unset_means: str) -> str:
         """Name the variables of a text that are unset or empty."""
         names = variable_names(node.written) if node.is_substituted else ()
-        late = [name for name in names if has_placeholder(self.ctx.variables.lookup(name) or "")]
+        late = [name for name in names if has_placeholder(self.variables.lookup(name) or "")]
         if late:
             return late_hint(late)
-        unset = [name for name in names if not self.ctx.variables.lookup(name)]
+        unset = [name for name in names if not self.variables.lookup(name)]
         if not unset:
             return ""
         verb = "is" if len(unset) == 1 else "are"

@@ -60,11 +60,12 @@ def _with_source(common: FileObject, section: Section) -> FileObject:
         text = content.text()
         return replace(common, content=None if text is None else text.encode())
     name = variable.text() if variable is not None else None
-    ctx = section.whole.ctx
+    if variable is None or not name:
+        return common
     # A name that is the value of a variable is listed nowhere: it may be a secret in the wrong place.
-    lookup = ctx.variables.lookup if variable is not None and variable.node.is_substituted else ctx.variable
-    value = lookup(name) if name else None
-    return replace(common, variable=name or "", content=None if value is None else value.encode())
+    lookup = variable.variables.lookup if variable.node.is_substituted else variable.variable
+    value = lookup(name)
+    return replace(common, variable=name, content=None if value is None else value.encode())
 
 
 def _check_source(section: Section, given: list[str], *, external: bool, kind: FileKind) -> None:
