@@ -218,6 +218,13 @@ def parse_mount(text: str) -> MountText:
     )
 
 
+def parse_path(text: str) -> str:
+    """Refuse an empty text, which names no file; joined to a folder it would name that."""
+    if not text:
+        raise BadValue("must be a path on this machine")
+    return text
+
+
 def clean_target(text: str) -> str:
     """Normalize an absolute path inside a container."""
     if not text.startswith("/"):

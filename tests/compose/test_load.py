@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.compose.load import NoDefinition, load_definition
-from composeplat.diagnostics import InvalidDefinition
+from composeplat.diagnostics import InvalidDefinition, Severity
 from tests.conftest import Folder, Project, Reading
 
 WEB = "services: {web: {image: nginx}}\n"
@@ -481,6 +481,75 @@ def test_several_files_of_one_include(project: Project) -> None:
 def test_mistakes_in_an_include(project: Project, files: Mapping[str, str], expected: str) -> None:
     """A wrong include is reported at its place."""
     assert [expected] == project(files).read().messages
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "expected"),
+    [
+        pytest.param(
+            "services: {web: {image: x, volumes: [{type: bind, source: '${F}', target: /x}]}}",
+            "services.web.volumes[0].source",
+            "a path on this machine",
+            id="bind",
+        ),
+        pytest.param(
+            "services: {web: {image: x, env_file: '${F}'}}",
+            "services.web.env_file",
+            "a path on this machine",
+            id="env-file",
+        ),
+        pytest.param(
+            "services: {web: {image: x, env_file: [{path: '${F}'}]}}",
+            "services.web.env_file[0].path",
+            "a path on this machine",
+            id="env-file-long",
+        ),
+        pytest.param(
+            "services: {web: {image: x, label_file: '${F}'}}",
+            "services.web.label_file",
+            "a path on this machine",
+            id="label-file",
+        ),
+        pytest.param(
+            "services: {web: {image: x, secrets: [s]}}\nsecrets: {s: {file: '${F}'}}",
+            "secrets.s.file",
+            "a path on this machine",
+            id="secret",
+        ),
+        pytest.param(
+            "services: {web: {image: x, secrets: [s]}}\nsecrets: {s: {environment: '${F}'}}",
+            "secrets.s.environment",
+            "the name of a variable",
+            id="variable-of-a-secret",
+        ),
+        pytest.param(
+            "services: {web: {image: x, develop: {watch: [{action: rebuild, path: '${F}'}]}}}",
+            "services.web.develop.watch[0].path",
+            "a path on this machine",
+            id="watch",
+        ),
+        pytest.param("include: ['${F}']\n" + WEB, "include[0]", "a path on this machine", id="include"),
+        pytest.param(
+            "include: [{path: a.yaml, env_file: ['${F}']}]\n" + WEB,
+            "include[0].env_file[0]",
+            "a path on this machine",
+            id="env-file-of-an-include",
+        ),
+        pytest.param(
+            "services: {web: {image: x, extends: {file: '${F}', service: a}}}",
+            "services.web.extends.file",
+            "a path on this machine",
+            id="extends",
+        ),
+    ],
+)
+def test_an_empty_text_is_no_path(project: Project, text: str, key: str, expected: str) -> None:
+    """A path from a variable that is not set is an error at its place, and does not count as absent."""
+    reading = project({"compose.yaml": text, "a.yaml": "services: {}"}).read(full=True)
+
+    (error,) = reading.loaded.report.at_least(Severity.ERROR)
+    assert error.message == f"{key} must be {expected}, not '${{F}}' (after substitution)"
+    assert error.hint == "F is not set or empty, so the value is empty"
 
 
 def test_a_mistake_in_an_included_file(project: Project) -> None:

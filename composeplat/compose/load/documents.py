@@ -16,6 +16,7 @@ from composeplat.compose.load.variables import wants_env_file
 from composeplat.compose.merge import merge
 from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.parse.fields import Context, Field
+from composeplat.compose.values import parse_path
 from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import Source, Span
 from composeplat.system import files
@@ -122,6 +123,7 @@ class Documents:
             folder_field, env_field = section.get("project_directory"), section.get("env_file")
         names = [os.path.normpath(os.path.join(item.base, text)) for place in places if (text := local_path(place))]
         if not names or len(names) != len(places):
+            self.sources.complete = False
             return None
         given = folder_field.text() if folder_field else None
         folder = Path(os.path.normpath(os.path.join(item.base, given)) if given else os.path.dirname(names[0]))
@@ -133,7 +135,7 @@ class Documents:
         return Include(places, names, folder, env_files)
 
     def _env_file(self, place: Field) -> str:
-        text = place.text()
+        text = place.value(parse_path)
         path = os.path.join(place.base, text) if text else ""
         if not path or path == os.devnull or self.root.allows(path):
             return path

@@ -11,6 +11,7 @@ from composeplat.compose.origins import env_file_path, env_file_source_path
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.swarm_templates import describe_template
 from composeplat.compose.parse.windows_paths import refuse_windows_path
+from composeplat.compose.values import parse_path
 from composeplat.diagnostics import quoted
 from composeplat.names import is_env_name
 
@@ -55,13 +56,13 @@ def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
 
 def _read_env_file(item: Field) -> EnvFile | None:
     if isinstance(item.node, Scalar):
-        path = item.text()
+        path = item.value(parse_path)
         return EnvFile(path=absolute(item, path)) if path and not refuse_windows_path(item, path) else None
     section = item.section("services.*.env_file.*")
     if section is None:
         return None
     place = section.get("path")
-    path = place.text() if place else None
+    path = place.value(parse_path) if place else None
     if place is None:
         item.report("missing-key", "must have a 'path'")
     if place is None or not path or refuse_windows_path(place, path):

@@ -15,7 +15,7 @@ from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.compose.placeholders import has_placeholder
-from composeplat.compose.values import BadValue, clean_target, parse_int
+from composeplat.compose.values import BadValue, clean_target, parse_int, parse_path
 from composeplat.names import is_object_key
 
 _MAX_MODE = 0o777
@@ -53,13 +53,13 @@ def _read_object(kind: FileKind, name: str, section: Section) -> FileObject | No
 def _with_source(common: FileObject, section: Section) -> FileObject:
     file, content, variable = (section.get(key) for key in _CONTENT_KEYS)
     if file is not None:
-        path = file.text()
+        path = file.value(parse_path)
         is_path = path and not refuse_windows_path(file, path)
         return replace(common, file=absolute(file, path) if path and is_path else "")
     if content is not None:
         text = content.text()
         return replace(common, content=None if text is None else text.encode())
-    name = variable.text() if variable is not None else None
+    name = variable.value(_parse_variable) if variable is not None else None
     if variable is None or not name:
         return common
     # A name that is the value of a variable is listed nowhere: it may be a secret in the wrong place.
@@ -80,6 +80,12 @@ def _check_source(section: Section, given: list[str], *, external: bool, kind: F
     elif not external:
         hint = "or external: true for one that is in the namespace already"
         section.whole.report("missing-key", f"must have {listed}", hint)
+
+
+def _parse_variable(text: str) -> str:
+    if not text:
+        raise BadValue("must be the name of a variable")
+    return text
 
 
 def _parse_key(text: str) -> str:

@@ -9,6 +9,7 @@ from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.compose.pod_model import LabelFiles
+from composeplat.compose.values import parse_path
 
 
 def parse_label_files(section: Section, own: Collection[str]) -> LabelFiles:
@@ -16,7 +17,7 @@ def parse_label_files(section: Section, own: Collection[str]) -> LabelFiles:
     whole = section.get("label_file")
     paths: list[str] = []
     for item in whole.items_or_text() if whole else ():
-        path = item.text()
+        path = item.value(parse_path)
         if path and not refuse_windows_path(item, path):
             name = str(section.whole.path[1])
             item.ctx.origins.put_alias(label_file_path(name, len(paths)), item.node, item.path)

@@ -13,7 +13,15 @@ from composeplat.compose.parse.swarm_templates import describe_template
 from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE, HARMLESS_OPTIONS
 from composeplat.compose.parse.windows_paths import refuse_windows_path, refuse_windows_volume
 from composeplat.compose.pod_model import FolderMode
-from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mode, parse_mount, parse_size
+from composeplat.compose.values import (
+    clean_sub_path,
+    clean_target,
+    is_host_path,
+    parse_mode,
+    parse_mount,
+    parse_path,
+    parse_size,
+)
 from composeplat.diagnostics import quoted
 
 _PATTERN = "services.*.volumes.*"
@@ -100,11 +108,12 @@ def _read_volume(item: Field, section: Section, kind_field: Field | None, kind: 
         return Mount(kind=MEMORY, target=path, read_only=read_only, size=size, folder=FolderMode(mode=mode))
     if any(place is not None and _refuse_template(place) for place in (source, target)):
         return None
-    text = source.text() if source else None
-    if kind == "bind" and source and text:
-        if refuse_windows_path(source, text):
+    if kind == "bind" and source:
+        path_here = source.value(parse_path)
+        if path_here is None or refuse_windows_path(source, path_here):
             return None
-        return Mount(kind=HOST, target=path, source=absolute(source, text), read_only=read_only)
+        return Mount(kind=HOST, target=path, source=absolute(source, path_here), read_only=read_only)
+    text = source.text() if source else None
     return Mount(
         kind=NAMED if text else ANONYMOUS,
         target=path,

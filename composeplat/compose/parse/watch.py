@@ -10,7 +10,7 @@ from composeplat.compose.parse.environment import absolute, parse_environment
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.process import parse_command, parse_service_user
 from composeplat.compose.parse.windows_paths import refuse_windows_path
-from composeplat.compose.values import BadValue
+from composeplat.compose.values import BadValue, parse_path
 from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule, is_below
 
 _RULE = "services.*.develop.watch.*"
@@ -67,7 +67,7 @@ def _action(section: Section) -> WatchAction | None:
 
 def _path(section: Section) -> str | None:
     found = _required(section, "path")
-    text = found.text() if found else None
+    text = found.value(parse_path) if found else None
     if found is None or not text or refuse_windows_path(found, text):
         return None
     return posixpath.normpath(absolute(found, text))
