@@ -202,8 +202,13 @@ def _dockerfile(service: Service, base: str) -> str:
     return "\n".join([f"FROM {base}", *_copies(service)]) + "\n"
 
 
+def depth(mount: Mount) -> int:
+    """Return the number of steps of a mount's path: of two within each other, the deeper one is mounted last."""
+    return mount.target.count("/")
+
+
 def _copies(service: Service) -> Iterator[str]:
-    for index, mount in enumerate(host_mounts(service)):
+    for index, mount in sorted(enumerate(host_mounts(service)), key=lambda indexed: depth(indexed[1])):
         is_folder = mount.content is not None and mount.content.is_folder
         source, target = (f"{index}/", f"{mount.target.rstrip('/')}/") if is_folder else (str(index), mount.target)
         yield f'COPY ["{source}", "{_escaped(target)}"]'

@@ -14,7 +14,7 @@ from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.values import show_size
 from composeplat.names import LABEL_PREFIX, clean, given_name, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
-from composeplat.plan.images import carries_content_in_image, host_mounts
+from composeplat.plan.images import carries_content_in_image, depth, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.system.records import mutable
 
@@ -135,13 +135,17 @@ def _add_files(service: Service, storage: Storage) -> None:
 
 
 def _mounted_files(service: Service) -> dict[str, HostFile]:
-    """Return the files by their path in the container: those of host content, and those of ``platform watch``."""
-    mounts = () if carries_content_in_image(service) else host_mounts(service)
-    content = {
-        f"{mount.target}/{file.path}" if file.path else mount.target: file
-        for mount in mounts
-        for file in (mount.content.files or () if mount.content else ())
-    }
+    """Return the files by their path in the container: those of host content, and those of ``platform watch``.
+
+    The volume at the deeper path has a file of two volumes, as it is mounted last.
+    """
+    content: dict[str, HostFile] = {}
+    depths: dict[str, int] = {}
+    for mount in () if carries_content_in_image(service) else host_mounts(service):
+        for file in mount.content.files or () if mount.content else ():
+            path = f"{mount.target}/{file.path}" if file.path else mount.target
+            if depths.get(path, 0) <= depth(mount):
+                content[path], depths[path] = file, depth(mount)
     return {**content, **{file.path: file for file in service.synced_files}}
 
 

@@ -152,6 +152,26 @@ def test_files_with_equal_names(project: Project) -> None:
     assert len({mount["subPath"] for mount in reading.container("Deployment", "web")["volumeMounts"]}) == 2
 
 
+NESTED = "services: {web: {image: nginx, volumes: ['./b:/x/f', './a:/x', './c:/y']}}"
+
+
+def test_a_volume_within_another_is_mounted_last(project: Project) -> None:
+    """A file that two volumes have at one path is that of the deeper volume, whatever their order."""
+    files = {"a/f": "a", "a/g": "a", "b": "b", "c/d": "c"}
+    held = project({"compose.yaml": NESTED, **files}).read().object("Secret", "web-files")
+
+    assert held["data"] == {"x_f": "Yg==", "x_g": "YQ==", "y_d": "Yw=="}
+
+
+def test_a_volume_within_another_is_copied_last(project: Project) -> None:
+    """So it is in a derived image."""
+    plan = project({"compose.yaml": NESTED, "a/f": b"x" * (MAX_HOST_BYTES + 1), "b": "b", "c/d": "c"}).read().plan
+
+    assert plan is not None
+    copies = ['COPY ["1/", "/x/"]', 'COPY ["2/", "/y/"]', 'COPY ["0", "/x/f"]']
+    assert plan.images[0].build.dockerfile_inline == "\n".join(["FROM nginx", *copies, ""])
+
+
 def test_content_above_the_limit(project: Project) -> None:
     """Content too large for a Secret makes a derived image, of the host paths alone."""
     folder = project({"compose.yaml": HOST, "conf/large": b"x" * (MAX_HOST_BYTES + 1)})
