@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os.path
+
 from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount
-from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.origins import mount_path, mount_source_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.environment import absolute
@@ -37,11 +39,22 @@ def parse_mounts(service: Section) -> tuple[Mount, ...]:
         if mount is not None:
             name = str(service.whole.path[1])
             item.ctx.origins.put_alias(mount_path(name, len(mounts)), item.node, item.path)
-            source = item.node.get("source") if isinstance(item.node, Mapping) else item.node
+            source = _placed_source(item.node, mount)
             if source is not None:
                 item.ctx.origins.put_alias(mount_source_path(name, len(mounts)), source, item.path)
             mounts.append(mount)
     return tuple(mounts)
+
+
+def _placed_source(node: Node, mount: Mount) -> Node | None:
+    """Return the source of a mount for messages; that of a host volume has its sub path too."""
+    if not isinstance(node, Mapping):
+        return node
+    source, inner = node.get("source"), node.get("sub_path")
+    if mount.kind != HOST or not isinstance(source, Scalar) or not isinstance(inner, Scalar) or not inner.text:
+        return source
+    is_substituted = source.is_substituted or inner.is_substituted
+    return Scalar(source.span, mount.source, f"{source.written}/{inner.written}", is_substituted=is_substituted)
 
 
 def _read_short(item: Field) -> Mount | None:
@@ -99,7 +112,7 @@ def _read_volume(item: Field, section: Section, kind_field: Field | None, kind: 
     if kind == "bind":
         section.section("bind", "services.*.volumes.*.bind")
     size, mode = _tmpfs_options(section) if kind == "tmpfs" else (None, None)
-    sub_path, no_copy = _volume_options(section)
+    sub_path, no_copy = _volume_options(section, kind)
     path = target.value(clean_target) if target else None
     if path is None or kind is None or (kind == "bind" and source is None):
         return None
@@ -112,7 +125,8 @@ def _read_volume(item: Field, section: Section, kind_field: Field | None, kind: 
         path_here = source.value(parse_path)
         if path_here is None or refuse_windows_path(source, path_here):
             return None
-        return Mount(kind=HOST, target=path, source=absolute(source, path_here), read_only=read_only)
+        inside = os.path.normpath(os.path.join(absolute(source, path_here), sub_path))
+        return Mount(kind=HOST, target=path, source=inside, read_only=read_only)
     text = source.text() if source else None
     return Mount(
         kind=NAMED if text else ANONYMOUS,
@@ -138,11 +152,16 @@ def _labels(section: Section, volume: str) -> dict[str, str]:
     return parse_annotations(inner, "labels")
 
 
-def _volume_options(section: Section) -> tuple[str, bool]:
+def _volume_options(section: Section, kind: str | None) -> tuple[str, bool]:
     """Return the path within the volume, and whether the image's content stays out of it."""
     inner = section.section("volume", "services.*.volumes.*.volume")
     compose = inner.optional("subpath", clean_sub_path) if inner else None
     own = section.optional("sub_path", clean_sub_path)
+    if own and kind == "tmpfs":
+        section.fields["sub_path"].report("no-effect", "has no effect: a volume in memory is new", "leave it out")
+    if inner and compose and kind == "bind":
+        inner.fields["subpath"].report("no-effect", "has no effect on a path of this machine", "write sub_path")
+        compose = None
     return own or compose or "", bool(inner and inner.boolean("nocopy", default=False))
 
 
