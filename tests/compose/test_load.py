@@ -63,6 +63,14 @@ def test_name_of_a_later_file(project: Project) -> None:
     assert reading.loaded.settings.environment == "b"
 
 
+@pytest.mark.parametrize(("text", "kind"), [("[prod]", "a list"), ("{prod: }", "a mapping")])
+def test_a_name_that_is_no_text(project: Project, text: str, kind: str) -> None:
+    """It is an error: the folder's name would be that of another environment."""
+    reading = project(f"name: {text}\n{WEB}").read(name="")
+
+    assert reading.messages == [f"compose.yaml:1:7: error: name must be a text, not {kind} [invalid-type]"]
+
+
 def test_no_name(project: Project) -> None:
     """A name of which nothing can stand is an error at its place."""
     assert project("name: '!!!'\n" + WEB).read(name="").messages == [

@@ -16,7 +16,7 @@ from composeplat.compose.discovery import DEFAULT_NAMES, find_compose_files
 from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import Mapping as MappingNode
-from composeplat.compose.nodes import Node, Scalar
+from composeplat.compose.nodes import Node, Scalar, kind_of
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
 from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, VariableReferences, Variables
@@ -195,6 +195,7 @@ def _environment_name(
     request: Request, variables: Variables, documents: list[Node], folder: Path, report: Report
 ) -> str:
     """Return ``--name``, COMPOSE_PROJECT_NAME, the file's ``name`` or the folder's name, as a DNS label."""
+    _check_names(documents, report)
     given = _given_names(request, variables, documents)
     chosen = next((name for name in (*given, folder.name) if name), "default")
     label = make_label(chosen)
@@ -208,6 +209,14 @@ def _environment_name(
         problem, hint = "is not known before the program runs", late_hint(map(name_of, placeholders_in(chosen)))
     report.add("invalid-name", span, ("name",), f"the environment's name {problem}", hint)
     return "default"
+
+
+def _check_names(documents: list[Node], report: Report) -> None:
+    """Report a ``name`` that is no text: without one, the folder's would name another environment."""
+    for document in documents:
+        name = document.get("name") if isinstance(document, MappingNode) else None
+        if name is not None and not isinstance(name, Scalar):
+            report.add("invalid-type", name.span, ("name",), f"name must be a text, not {kind_of(name)}")
 
 
 def _given_names(request: Request, variables: Variables, documents: list[Node]) -> tuple[str, str, str]:
