@@ -57,7 +57,7 @@ def _written(node: Node, path: PathKey, loaded: Loaded) -> Any:
         case Mapping():
             return {name: _written(value, (*path, name), loaded) for name, (_, value) in node.entries.items()}
         case Sequence():
-            kept = [item for item in node if not _is_omitted(item, path, full=loaded.settings.full)]
+            kept = [item for item in node if not _is_omitted(item, path, loaded)]
             return [_written(item, (*path, index), loaded) for index, item in enumerate(kept)]
 
 
@@ -97,10 +97,17 @@ def _long_volume(node: Mapping, path: PathKey, loaded: Loaded) -> dict[str, Any]
     return made
 
 
-def _is_omitted(node: Node, path: PathKey, *, full: bool) -> bool:
-    """Whether the item of a list is a volume that the model leaves out."""
-    kind = node.get("type") if _is_volume((*path, 0)) and isinstance(node, Mapping) else None
-    return isinstance(kind, Scalar) and kind.text in OMITTED_TYPES and not (full and kind.text == "image")
+def _is_omitted(item: Node, path: PathKey, loaded: Loaded) -> bool:
+    """Whether the item of a list is a volume that the model leaves out, or a route to a service that is not active."""
+    if path[:1] == ("endpoints",):
+        return _text_of(item, "service") in loaded.project.inactive
+    kind = _text_of(item, "type") if _is_volume((*path, 0)) else ""
+    return kind in OMITTED_TYPES and not (loaded.settings.full and kind == "image")
+
+
+def _text_of(node: Node, key: str) -> str:
+    value = node.get(key) if isinstance(node, Mapping) else None
+    return value.text if isinstance(value, Scalar) else ""
 
 
 def _relative_at(node: Scalar, text: str, loaded: Loaded) -> str:

@@ -164,6 +164,28 @@ def test_paths_of_an_included_file(project: Project) -> None:
     assert resolved_definition(again.loaded) == found
 
 
+ROUTED = """\
+services:
+  web: {image: nginx, expose: [80]}
+  debug: {image: nginx, expose: [80], profiles: [debug]}
+endpoints:
+  shop: [{path: /, service: web, port: 80}, {path: /debug, service: debug, port: 80}]
+  debug: {rules: [{path: /, service: debug, port: 80}]}
+"""
+
+
+def test_routes_to_inactive_services(project: Project) -> None:
+    """A service whose profile is off leaves the output with its routes, so that it can be read again."""
+    folder = project(ROUTED)
+
+    found = resolved_definition(folder.read(full=True).loaded)
+    again = folder.write({"again.yaml": to_yaml(found)}).read("again.yaml", full=True)
+
+    assert list(found["services"]) == ["web"]
+    assert found["endpoints"] == {"shop": [{"path": "/", "service": "web", "port": 80}], "debug": {"rules": []}}
+    assert again.messages == []
+
+
 EVERYTHING = {
     "compose.yaml": """\
 include: [more/more.yaml]
