@@ -31,6 +31,7 @@ _MOUNT = "mount its file under 'volumes', in a service without 'build'"
         (r"./x:C:\app", LINUX),
         (r"data:C:\app:ro", LINUX),
         (r"C:\app", LINUX),
+        ("C:/x:C:/y", LINUX),
         (r"\\.\pipe\docker_engine:\\.\pipe\docker_engine", "there is no Docker engine in a cluster"),
     ],
 )

@@ -15,7 +15,8 @@ from composeplat.diagnostics import quoted
 from composeplat.names import suggest_volume
 
 _ABSOLUTE = r"[a-zA-Z]:[\\/]|//[a-zA-Z]/|\\\\"
-_VOLUME = r"((?:[a-zA-Z]:(?=[\\/].*:|\\))?[^:]*)(?::((?:[a-zA-Z]:(?=\\))?[^:]*))?"
+# Without a path after it, a single letter is the name of a volume: a:/data:ro.
+_VOLUME = r"((?:[a-zA-Z]:(?=\\|/.*:[/\\]))?[^:]*)(?::((?:[a-zA-Z]:(?=[\\/]))?[^:]*))?"
 _PIPE = "\\\\.\\pipe\\"
 
 
@@ -36,16 +37,20 @@ def refuse_windows_volume(place: Field, text: str) -> bool:
     """Report a volume in its short form with a path of Windows; return whether it has one."""
     found = re.match(_VOLUME, text)
     source, target = (found[1], found[2] or "") if found else ("", "")
-    if not is_windows_path(source) and "\\" not in target:
+    if not is_windows_path(source) and not _is_windows_target(target):
         return False
     _report(place, _volume_fix(source, target, hidden=_is_substituted(place)))
     return True
 
 
+def _is_windows_target(path: str) -> bool:
+    return "\\" in path or re.match("[a-zA-Z]:/", path) is not None
+
+
 def _volume_fix(source: str, target: str, *, hidden: bool) -> str:
     if source.startswith(_PIPE):
         return "there is no Docker engine in a cluster"
-    if "\\" in target or not target:
+    if _is_windows_target(target) or not target:
         return "pods run Linux containers: mount it at a path such as /data"
     if hidden:
         return "write '/' between folders, and a path in the project"
