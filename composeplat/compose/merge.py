@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 
 from composeplat.compose.discovery import PLATFORM_NAMES
@@ -102,8 +103,8 @@ def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Nod
             _report_mount_clashes(base.items, path, report)
             _report_mount_clashes(over.items, path, report)
             _report_removed_mounts(base.items, over.items, path, report)
-            kept = _without_reset_hosts(base.items, over.items, path)
-            return _deduplicate(Sequence(over.span, [*kept, *over.items], "", base.size + over.size), path)
+            items = [*_replaced_by(over.items, base.items, path), *over.items]
+            return _deduplicate(Sequence(over.span, items, "", base.size + over.size), path)
         case Scalar(), Scalar():
             return over
         case _:
@@ -189,10 +190,6 @@ def _as_mapping(node: Node, inner: str = "", default: str = "") -> Node:
     return Mapping(node.span, entries, node.tag, node.size)
 
 
-def _as_dependencies(node: Node) -> Node:
-    return _as_mapping(node, "condition", "service_started")
-
-
 def _as_build(node: Node) -> Node:
     if isinstance(node, Scalar) and not node.is_null:
         key = Scalar(node.span, "context", "context")
@@ -237,7 +234,7 @@ def _rules() -> dict[Pattern, Callable[[Node], Node]]:
         rules[(*service, *key.split("."))] = _as_list
     rules[("networks", "*", "labels")] = rules[("volumes", "*", "labels")] = _as_list
     rules[(*service, "build")] = _as_build
-    rules[(*service, "depends_on")] = _as_dependencies
+    rules[(*service, "depends_on")] = partial(_as_mapping, inner="condition", default="service_started")
     rules[(*service, "networks")] = rules[(*service, "models")] = _as_mapping
     rules[(*service, "ulimits", "*")] = _replaced
     rules[("models", "*", "runtime_flags")] = _replaced
@@ -254,20 +251,25 @@ def _deduplicate(node: Sequence, path: PathKey) -> Sequence:
     identify = _IDENTITIES.get(_pattern(path))
     if identify is None:
         return node
-    kept: dict[object, Node] = {}
-    for item in node.items:
-        kept[identify(item)] = item
-    if len(kept) == len(node.items):
-        return node
+    kept = {identify(item): item for item in node.items}
     return Sequence(node.span, list(kept.values()), node.tag, node.size)
 
 
-def _without_reset_hosts(base: list[Node], over: list[Node], path: PathKey) -> list[Node]:
-    """Drop every address of the hosts that a later file resets: unlike other names, a host may have several."""
-    if path[-1:] != ("extra_hosts",):
+def _replaced_by(over: list[Node], base: list[Node], path: PathKey) -> list[Node]:
+    """Put entries of a later file in the place of those that one file may have several times.
+
+    A host may have several addresses, of which ``!reset`` drops all. Two volumes in memory at one path are an error.
+    """
+    is_tmpfs = _pattern(path) == ("services", "*", "tmpfs")
+    if not is_tmpfs and path[-1:] != ("extra_hosts",):
         return base
-    reset = {item.text for item in over if isinstance(item, Scalar) and item.tag == _RESET}
-    return [item for item in base if not (isinstance(item, Scalar) and re.split("[=:]", item.text)[0] in reset)]
+    later = {_head(item): item for item in over if is_tmpfs or item.tag == _RESET}
+    return [later.get(_head(item), item) for item in base]
+
+
+def _head(item: Node) -> object:
+    """Return the text before the first ``=`` or ``:``."""
+    return re.split("[=:]", item.text)[0] if isinstance(item, Scalar) else id(item)
 
 
 def _by_name(item: Node) -> object:

@@ -86,6 +86,13 @@ def service(base: str, *overs: str) -> Any:
             {"volumes": [{"type": "volume", "source": "two", "target": "/x/."}]},
             id="volumes-whose-targets-are-written-differently",
         ),
+        pytest.param(
+            "tmpfs: ['/t:size=64m', /u]",
+            "tmpfs: ['/t:size=128m']",
+            {"tmpfs": ["/t:size=128m", "/u"]},
+            id="tmpfs-by-path",
+        ),
+        pytest.param("tmpfs: '/t:size=64m'", "tmpfs: /t", {"tmpfs": ["/t"]}, id="tmpfs-of-another-form"),
         pytest.param("cap_add: [A]", "cap_add: [A, B]", {"cap_add": ["A", "B"]}, id="capabilities-once"),
         pytest.param(
             "build: .",
