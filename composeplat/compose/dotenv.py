@@ -126,8 +126,8 @@ def _substitute(line: Line, source: Source, look: Lookup, report: Report) -> str
 def parse_raw(source: Source) -> list[Line]:
     """Read the ``raw`` format: each line is NAME=value, without quotes or substitution."""
     lines = []
-    for number, text in enumerate(source.text.splitlines(), start=1):
-        name, equals, value = text.partition("=")
+    for number, text in enumerate(source.text.split("\n"), start=1):
+        name, equals, value = text.removesuffix("\r").partition("=")
         if name.strip() and not name.lstrip().startswith("#"):
             lines.append(Line(name.strip(), value if equals else None, literal=True, line=number))
     return lines

@@ -142,3 +142,18 @@ def test_raw() -> None:
 
     assert values == {"A": "'b' # c", "B": "$A", "C": "shell", "E": " f"}
     assert messages == []
+
+
+def test_ends_of_raw_lines() -> None:
+    """A line ends at a line feed alone, which a carriage return may precede: other ends of lines are in values."""
+    values, messages = read("A=x\x85y\u2028z\x0bv\r\nB=a\rb\r\r\nC=c", raw=True)
+
+    assert values == {"A": "x\x85y\u2028z\x0bv", "B": "a\rb\r", "C": "c"}
+    assert messages == []
+
+
+def test_other_ends_of_lines_in_values() -> None:
+    """So it is in the usual format, whose values have no spaces around them."""
+    values, _ = read("A=x\x85y\u2028z \nB='\u2028'\n")
+
+    assert values == {"A": "x\x85y\u2028z", "B": "\u2028"}
