@@ -66,7 +66,11 @@ def _read_port(item: Field) -> Iterator[Port]:
 def _report_ignored(item: Field, text: PortText) -> None:
     _report_address(item, text.host_ip)
     if text.from_range:
-        item.report("no-effect", "maps a range of host ports to one port; the first is used")
+        _report_range(item)
+
+
+def _report_range(item: Field) -> None:
+    item.report("no-effect", "maps a range of host ports to one port; the first is used")
 
 
 def _report_address(place: Field, host_ip: str) -> None:
@@ -95,6 +99,8 @@ def _read_long_port(section: Section) -> Iterator[Port]:
     except BadValue as error:
         section.whole.report("invalid-value", str(error))
         return
+    if published is not None and len(published) > len(targets):
+        _report_range(section.whole)
     for host, container in pairs:
         yield Port(
             target=container,
