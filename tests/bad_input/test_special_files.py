@@ -94,7 +94,10 @@ ROLES: dict[str, tuple[Callable[[Folder], Reading], str]] = {
         as_include,
         "compose.yaml:2:11: error: include[0] names 'odd', which {reason} [unreadable-file]",
     ),
-    "env file of an include": (as_env_file_of_include, "odd:1:1: error: 'odd' {reason} [unreadable-file]"),
+    "env file of an include": (
+        as_env_file_of_include,
+        "compose.yaml:2:39: error: include[0].env_file names 'odd', which {reason} [unreadable-file]",
+    ),
 }
 #: A link is followed before its place is left.
 OUTSIDE = "compose.yaml:2:39: error: include[0].env_file names 'odd', which is outside the project [outside-project]"

@@ -484,6 +484,14 @@ def test_several_files_of_one_include(project: Project) -> None:
             "compose.yaml:1:11: error: include[0] must have a 'path' [missing-key]",
             id="no-path",
         ),
+        pytest.param(
+            {"compose.yaml": "include: [{path: a.yaml, env_file: '${P:-no}.env'}]\n" + WEB, "a.yaml": WEB},
+            (
+                "compose.yaml:1:36: error: include[0].env_file names '${P:-no}.env' (after substitution), which does"
+                " not exist [unreadable-file]"
+            ),
+            id="env-file",
+        ),
     ],
 )
 def test_mistakes_in_an_include(project: Project, files: Mapping[str, str], expected: str) -> None:

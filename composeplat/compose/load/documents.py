@@ -7,6 +7,7 @@ Must not know any other key.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from composeplat.compose.interpolate import interpolate
@@ -34,7 +35,8 @@ class Include:
     places: list[Field]
     names: list[str]
     folder: Path
-    env_files: list[str]
+    env_files: Sequence[tuple[Field | None, str]]
+    """Each with its place, which the ``.env`` of the folder has not."""
 
 
 class Documents:
@@ -103,9 +105,9 @@ class Documents:
         if not any(nodes for _, nodes in texts):
             return None
         more: dict[str, str] = {}
-        for path in include.env_files:
+        for place, path in include.env_files:
             if path != os.devnull:
-                more.update(self.sources.env(path, variables.with_defaults("include", more), self.root))
+                more.update(self._env(place, path, variables.with_defaults("include", more)))
         node = self.join(texts, variables.with_defaults("include", more) if more else variables)
         return _without(node, _NOT_INCLUDED) if isinstance(node, Mapping) else node
 
@@ -127,11 +129,12 @@ class Documents:
             return None
         given = folder_field.text() if folder_field else None
         folder = Path(os.path.normpath(os.path.join(item.base, given)) if given else os.path.dirname(names[0]))
+        env_files: Sequence[tuple[Field | None, str]]
         if env_field is not None:
-            env_files = [file for place in env_field.items_or_text() if (file := self._env_file(place))]
+            env_files = [(place, file) for place in env_field.items_or_text() if (file := self._env_file(place))]
         else:
             own = os.path.join(folder, ".env")
-            env_files = [own] if wants_env_file(variables) and files.exists(Path(own)) else []
+            env_files = [(None, own)] if wants_env_file(variables) and files.exists(Path(own)) else []
         return Include(places, names, folder, env_files)
 
     def _env_file(self, place: Field) -> str:
@@ -141,6 +144,20 @@ class Documents:
             return path
         place.report("outside-project", f"names {place.node.shown}, which is outside the project", self.root.fix)
         return ""
+
+    def _env(self, place: Field | None, path: str, variables: Variables) -> dict[str, str]:
+        if place is None:
+            return self.sources.env(path, variables, self.root)
+        try:
+            return self.sources.read_env(path, variables, self.root)
+        except files.Unreadable as error:
+            hint = error.hint or (self.sources.similar_files(Path(path)) if error.missing else "")
+            self._report_unreadable(place, error, hint)
+            return {}
+
+    def _report_unreadable(self, place: Field, error: files.Unreadable, hint: str) -> None:
+        code = error.code or "unreadable-file"
+        place.report(code, f"names {place.node.shown}, which {error.reason}", hint)
 
     def _is_cycle(self, include: Include) -> bool:
         for place, name in _pairs(include):
@@ -153,8 +170,7 @@ class Documents:
         try:
             content = self.sources.content(name, self.root)
         except files.Unreadable as error:
-            code = error.code or "unreadable-file"
-            place.report(code, f"names {place.node.shown}, which {error.reason}", error.hint)
+            self._report_unreadable(place, error, error.hint)
             self.sources.complete = False
             return []
         return self.sources.nodes_of(content, name, include.folder)

@@ -83,23 +83,25 @@ class Sources:
     def _report_unreadable(self, path: str, base: Path, error: files.Unreadable) -> None:
         source = self.make(path, base, "")
         code = error.code or "unreadable-file"
-        hint = error.hint or (self._similar_files(Path(path)) if error.missing else "")
+        hint = error.hint or (self.similar_files(Path(path)) if error.missing else "")
         self.report.add(code, Span(source), (), f"{quoted(source.name)} {error.reason}", hint)
 
-    def _similar_files(self, path: Path) -> str:
+    def similar_files(self, path: Path) -> str:
         """List the files beside a missing one."""
         names = files.names_beside(path)
         listed = join_some([quoted(name) for name in names], _MAX_NAMES)
         return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
     def env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
-        """Read an env file with variables of the definition."""
-        base = Path(os.path.dirname(path))
+        """Read an env file with variables of the definition; report one that can't be read."""
         try:
-            content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
+            return self.read_env(path, variables, root)
         except files.Unreadable as error:
-            self._report_unreadable(path, base, error)
+            self._report_unreadable(path, Path(os.path.dirname(path)), error)
             return {}
+
+    def read_env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
+        content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
         parsed = self.env_lines(content, path)
         return evaluate_lines(parsed, variables.lookup, self.report) if parsed else {}
 
