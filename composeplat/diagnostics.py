@@ -179,6 +179,10 @@ class Report:
         """Whether there is an error at exactly this path."""
         return any(d.severity is Severity.ERROR and d.path == path for d in self._kept.values())
 
+    def has_required(self, span: Span) -> bool:
+        """Whether a text lacks a variable that must be set: then errors about the text follow from it."""
+        return any(d.code == "required-variable" and d.span.place == span.place for d in self._kept.values())
+
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
 

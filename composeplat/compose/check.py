@@ -254,7 +254,7 @@ def _check_mounts(checker: Checker, service: Service) -> None:
     check_omitted_mounts(checker, service)
     for index, mount in enumerate(service.mounts):
         path = mount_path(service.name, index)
-        if mount.kind == NAMED and mount.source not in checker.project.volumes:
+        if mount.kind == NAMED and checker.is_undefined("volumes", mount.source, checker.project.volumes):
             shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
             if len(mount.source) == 1:
@@ -277,7 +277,7 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
         return
     kind = service.workload_kind
     allowed = _POLICIES[kind]
-    if service.update_policy in allowed:
+    if service.update_policy in allowed or _is_kind_unread(checker, service):
         return
     path = annotation_path(("services", service.name), UPDATE_LABEL)
     shown = checker.origins.shown(*path)
@@ -287,6 +287,15 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
     else:
         message = f"is {shown}, which a {kind} does not support: it is replaced as a whole"
         checker.add("unsupported-update-policy", path, message, "remove the label, or set restart: always")
+
+
+def _is_kind_unread(checker: Checker, service: Service) -> bool:
+    """Whether a key that decides the kind could not be read; a volume makes a StatefulSet of a Deployment alone."""
+    volumes = ("volumes",) if service.workload_kind == "Deployment" else ()
+    in_deploy = (("services", service.name, "deploy", key) for key in ("mode", "restart_policy"))
+    return checker.is_unread(service.name, "restart", "x-schedule", *volumes) or any(
+        checker.report.has_error(*path) for path in in_deploy
+    )
 
 
 def _why_kind(service: Service) -> str:

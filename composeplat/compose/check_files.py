@@ -31,9 +31,9 @@ def check_files(checker: Checker) -> None:
 
 def _check_reference(checker: Checker, mount: FileMount, path: PathKey) -> None:
     declared = checker.project.file_objects(mount.kind)
-    if mount.source in declared:
-        return
     section = mount.kind.section
+    if not checker.is_undefined(section, mount.source, declared):
+        return
     places = (path, (*checker.origins.written_at(path), "source"))
     shown = checker.shown(mount.source, *places)
     name = "NAME" if checker.is_hidden(*places) else mount.source

@@ -22,7 +22,7 @@ def check_networks(checker: Checker) -> None:
 
 def _check_declared(checker: Checker, service: Service) -> None:
     for name in sorted(service.networks or ()):
-        if name not in checker.project.networks:
+        if checker.is_undefined("networks", name, checker.project.networks):
             listed = ", ".join(checker.project.networks)
             path = ("services", service.name, "networks")
             places = takewhile(lambda place: checker.origins.has(*place), ((*path, index) for index in count()))

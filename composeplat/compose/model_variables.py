@@ -30,6 +30,8 @@ def _variables(checker: Checker, service: Service) -> Iterator[tuple[str, str]]:
     for use in service.models:
         path = model_path(service.name, use.name)
         found = checker.project.models.get(use.name)
+        if found is None and not checker.is_undefined("models", use.name, checker.project.models):
+            continue
         if found is None:
             message = f"names a model that the top-level 'models' does not declare: {checker.shown(use.name, path)}"
             hint = checker.report.near(use.name, checker.project.models)

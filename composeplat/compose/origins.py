@@ -8,6 +8,7 @@ report at a line with it.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
@@ -179,6 +180,10 @@ class Checker:
     def is_unread(self, service: str, *keys: str) -> bool:
         """Whether one of a service's keys could not be read; errors that follow from it are then not reported."""
         return any(self.report.has_error(section, service, key) for key in keys for section in ("services", _JOBS))
+
+    def is_undefined(self, section: str, name: str, declared: Container[str]) -> bool:
+        """Whether the definition lacks an entry of a section that could be read."""
+        return name not in declared and not self.report.has_error_at(section)
 
     def shown(self, text: str, *paths: PathKey) -> str:
         """Quote a text, as the file has it if it came from a variable at one of these paths."""

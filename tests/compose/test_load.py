@@ -582,6 +582,67 @@ def test_a_mistake_in_an_included_file(project: Project) -> None:
     ]
 
 
+# errors that follow from others ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "services: {web: {image: x, volumes: ['data:/d']}}\nvolumes: [data]",
+            "volumes must be a mapping, not a list",
+            id="volumes",
+        ),
+        pytest.param(
+            "services: {web: {image: x, configs: [c]}}\nconfigs: [c]",
+            "configs must be a mapping, not a list",
+            id="configs",
+        ),
+        pytest.param(
+            "services: {web: {image: x, secrets: [s]}}\nsecrets: [s]",
+            "secrets must be a mapping, not a list",
+            id="secrets",
+        ),
+        pytest.param(
+            "services: {web: {image: x, networks: [n]}}\nnetworks: [n]",
+            "networks must be a mapping, not a list",
+            id="networks",
+        ),
+        pytest.param(
+            "services: {web: {image: x, models: [m]}}\nmodels: [m]", "models must be a mapping, not a list", id="models"
+        ),
+        pytest.param(
+            "services: {web: {image: x, volumes: 'd:/d', labels: {dev.platform.com/update: on-delete}}}",
+            "services.web.volumes must be a list, not the text 'd:/d'",
+            id="update-policy",
+        ),
+        pytest.param(
+            "services: {web: {image: x, healthcheck: {test: a, x-okteto-readiness: false, x-okteto-liveness: maybe}}}",
+            "services.web.healthcheck.x-okteto-liveness must be true or false, not 'maybe'",
+            id="probes",
+        ),
+        pytest.param(
+            "services: {web: {image: x, env_file: [{path: none.env, required: maybe}]}}",
+            "services.web.env_file[0].required must be true or false, not 'maybe'",
+            id="env-file",
+        ),
+        pytest.param(
+            "services: {web: {image: 'x:${TAG:?}'}}", "the variable 'TAG' must be set", id="variable-of-a-text"
+        ),
+        pytest.param(
+            "services: {web: {image: x, ports: [{target: 80, protocol: '${P:?}'}]}}",
+            "the variable 'P' must be set",
+            id="variable-of-a-choice",
+        ),
+    ],
+)
+def test_an_error_has_no_others_behind_it(project: Project, text: str, expected: str) -> None:
+    """What could not be read is one error, and its users have none."""
+    errors = project(text).read(full=True).loaded.report.at_least(Severity.ERROR)
+
+    assert [error.message for error in errors] == [expected]
+
+
 # embedding ------------------------------------------------------------------------------------------------------------
 
 

@@ -67,10 +67,11 @@ def _read_env_file(item: Field) -> EnvFile | None:
         item.report("missing-key", "must have a 'path'")
     if place is None or not path or refuse_windows_path(place, path):
         return None
-    style = section.get("format")
+    style, required = section.get("format"), section.get("required")
     return EnvFile(
         path=absolute(place, path),
-        required=section.boolean("required", default=True),
+        # With a wrong value, an error about a missing file could be a consequence of it.
+        required=required is None or bool(required.boolean()),
         raw=style is not None and style.choice("raw") == "raw",
     )
 

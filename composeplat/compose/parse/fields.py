@@ -107,6 +107,8 @@ class Field:
         try:
             return parse(scalar.text)
         except BadValue as error:
+            if scalar.is_substituted and self.ctx.report.has_required(scalar.span):
+                return None
             self.report("invalid-value", f"{error}, not {scalar.shown}", self._unset_hint(scalar, unset_means))
             return None
 
@@ -130,6 +132,8 @@ class Field:
         scalar = self.scalar()
         if scalar is None or scalar.text in allowed:
             return None if scalar is None else scalar.text
+        if scalar.is_substituted and self.ctx.report.has_required(scalar.span):
+            return None
         hint = "" if scalar.is_substituted else self.ctx.report.near(scalar.text, allowed)
         if has_placeholder(scalar.text):
             hint = _late_hint_of(scalar.text)

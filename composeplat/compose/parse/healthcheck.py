@@ -38,7 +38,8 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
     if not check.readiness and not check.liveness:
         where = section.get("x-okteto-readiness") or section.whole
         message = "is false and so is the liveness probe: the check would do nothing"
-        where.report("conflicting-keys", message, "use disable: true")
+        if not section.whole.ctx.report.has_error(*section.whole.path, "x-okteto-liveness"):
+            where.report("conflicting-keys", message, "use disable: true")
         return None
     if test is not None and http is not None:
         http.report("conflicting-keys", "can't be combined with test", "keep one of them")
