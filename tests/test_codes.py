@@ -203,7 +203,7 @@ CASES = {
         f"x-platform: {{full: true}}\n{service('x-expose: {type: NodePort, ports: [5432]}')}",
     ),
     "undefined-network": Case(
-        "compose.yaml:2:38: error: services.web.networks names 'front', which 'networks' does not declare"
+        "compose.yaml:2:39: error: services.web.networks[0] names 'front', which 'networks' does not declare"
         " [undefined-network]",
         f"x-platform: {{full: true}}\n{service('networks: [front]')}",
     ),
@@ -321,8 +321,8 @@ CASES = {
         service("deploy: {endpoint_mode: dnsrr}"),
     ),
     "duplicate-mount": Case(
-        "compose.yaml:1:42: error: services.web.volumes[1] mounts at the same path as another volume of this service"
-        " [duplicate-mount]",
+        "compose.yaml:1:42: error: services.web.volumes[1] mounts at the same path as another volume of this service:"
+        " '/a/.' [duplicate-mount]",
         service("volumes: [/a, {type: tmpfs, target: /a/.}]"),
     ),
     "forbidden-path": Case(

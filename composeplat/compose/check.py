@@ -150,7 +150,7 @@ def report_inactive(checker: Checker, path: PathKey, name: str, shown: str) -> b
     profiles = checker.project.inactive.get(name)
     if profiles is None:
         return False
-    optional = ", or write required: false" if "depends_on" in path else ""
+    optional = ", or write required: false" if "depends_on" in checker.origins.written_at(path) else ""
     hint = f"turn it on with --profile {profiles[0]} or COMPOSE_PROFILES={profiles[0]}{optional}"
     checker.add("inactive-service", path, f"names {shown}, whose profile is off: {', '.join(profiles)}", hint)
     return True

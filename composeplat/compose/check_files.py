@@ -44,19 +44,24 @@ def _check_reference(checker: Checker, mount: FileMount, path: PathKey) -> None:
 
 def _check_owner(checker: Checker, service: Service, mount: FileMount, path: PathKey, group: int | None) -> None:
     """Report owners that the file does not get, and a file that the service's user can't read."""
+    written_at = checker.origins.written_at(path)
     if mount.uid:
-        message = f"has a uid of {mount.uid}, which has no effect: files of a pod belong to root"
-        checker.add("no-effect", path, message, f"let a group read it: gid: '{mount.uid}', mode: 0440")
+        uid = checker.plain(str(mount.uid), (*written_at, "uid"))
+        message = f"has a uid of {uid}, which has no effect: files of a pod belong to root"
+        checker.add("no-effect", path, message, f"let a group read it: gid: '{uid}', mode: 0440")
     if mount.gid and mount.gid != group:
         why = (
             "the service keeps data, whose group would change with it" if service.keeps_data else "a pod has one group"
         )
-        message = f"has a gid of {mount.gid}, which has no effect: {why}"
+        gid = checker.plain(str(mount.gid), (*written_at, "gid"))
+        message = f"has a gid of {gid}, which has no effect: {why}"
         checker.add("no-effect", path, message, "let all read it: mode: 0444")
     user = service.user.uid if service.user is not None else None
     if user and not mount.mode & _OTHERS_READ and group is None:
-        message = f"has mode {mount.mode:04o} and belongs to root, so that user {user} of the service can't read it"
-        checker.add("unreadable-mount", path, message, f"let a group read it: gid: '{user}', mode: 0440")
+        shown = checker.plain(str(user), ("services", service.name, "user"))
+        mode = checker.plain(f"{mount.mode:04o}", (*written_at, "mode"))
+        message = f"has mode {mode} and belongs to root, so that user {shown} of the service can't read it"
+        checker.add("unreadable-mount", path, message, f"let a group read it: gid: '{shown}', mode: 0440")
 
 
 def _check_unused(checker: Checker, project: Project) -> None:

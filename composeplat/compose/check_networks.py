@@ -5,10 +5,8 @@ Owns these rules; in the default mode networks have no effect, and :mod:`compose
 
 from __future__ import annotations
 
-from itertools import count, takewhile
-
 from composeplat.compose.model import Service
-from composeplat.compose.origins import Checker, alias_path
+from composeplat.compose.origins import Checker, alias_path, network_use_path
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
 from composeplat.names import clean, is_dns_label, is_service_name
 
@@ -24,13 +22,11 @@ def _check_declared(checker: Checker, service: Service) -> None:
     for name in sorted(service.networks or ()):
         if checker.is_undefined("networks", name, checker.project.networks):
             listed = ", ".join(checker.project.networks)
-            path = ("services", service.name, "networks")
-            places = takewhile(lambda place: checker.origins.has(*place), ((*path, index) for index in count()))
-            others = [place for place in places if checker.origins.written(*place) != name]
+            path = network_use_path(service.name, name)
             checker.add(
                 "undefined-network",
                 path,
-                f"names {checker.shown(name, *others)}, which 'networks' does not declare",
+                f"names {checker.shown(name, path)}, which 'networks' does not declare",
                 f"declare it under the top-level 'networks'; networks are: {listed}",
             )
 

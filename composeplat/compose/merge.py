@@ -87,9 +87,8 @@ def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
         base, over = rule(base), rule(over)
     if isinstance(over, Scalar) and over.is_null:
         return base
-    if rule is _replaced or (isinstance(base, Scalar) and base.is_null):
-        return over
-    if pattern == ("services", "*", "logging") and not _same_driver(base, over):
+    is_other_driver = pattern == ("services", "*", "logging") and not _same_driver(base, over)
+    if rule is _replaced or is_other_driver or (isinstance(base, Scalar) and base.is_null):
         return over
     return _merge_by_type(base, over, path, report)
 
@@ -256,10 +255,7 @@ def _deduplicate(node: Sequence, path: PathKey) -> Sequence:
 
 
 def _replaced_by(over: list[Node], base: list[Node], path: PathKey) -> list[Node]:
-    """Put entries of a later file in the place of those that one file may have several times.
-
-    A host may have several addresses, of which ``!reset`` drops all. Two volumes in memory at one path are an error.
-    """
+    """Put later entries in the place of those that one file may have twice: a host's addresses, volumes in memory."""
     is_tmpfs = _pattern(path) == ("services", "*", "tmpfs")
     if not is_tmpfs and path[-1:] != ("extra_hosts",):
         return base
@@ -296,13 +292,11 @@ def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> N
     if _pattern(path) != ("services", "*", "volumes"):
         return
     seen: set[object] = set()
-    for index, item in enumerate(items):
-        if item.tag == _RESET:
-            continue
+    for where, item in (((*path, index), item) for index, item in enumerate(items) if item.tag != _RESET):
         target = _by_target(item)
         if target in seen:
-            where = (*path, index)
-            message = f"{dotted(where)} mounts at the same path as another volume of this service"
+            shown = _shown_part(item, "target")
+            message = f"{dotted(where)} mounts at the same path as another volume of this service: {shown}"
             report.add("duplicate-mount", item.span, where, message, "remove one of them")
         seen.add(target)
 
@@ -315,10 +309,14 @@ def _report_removed_mounts(base: list[Node], over: list[Node], path: PathKey, re
     for index, item in enumerate(over):
         removed = mounted.get(_by_target(item))
         if item.tag == _RESET and removed is not None and PurePath(item.span.source.name).name in PLATFORM_NAMES:
-            source = removed.get("source") if isinstance(removed, Mapping) else removed
-            what = source.shown if isinstance(source, Scalar) else "a volume"
-            message = f"{dotted((*path, index))} removes a mount that Docker Compose has: {what}"
-            report.add("removed-mount", item.span, (*path, index), message, "check that the service works without it")
+            where = (*path, index)
+            message = f"{dotted(where)} removes a mount that Docker Compose has: {_shown_part(removed, 'source')}"
+            report.add("removed-mount", item.span, where, message, "check that the service works without it")
+
+
+def _shown_part(mount: Node, key: str) -> str:
+    part = mount.get(key) if isinstance(mount, Mapping) else mount
+    return part.shown if isinstance(part, Scalar) else "a volume"
 
 
 def _by_second_part(item: Node) -> object:

@@ -115,6 +115,11 @@ def port_path(service: str, port: Port) -> PathKey:
     return ("services", service, "port", port.published or 0, port.target, port.protocol)
 
 
+def network_use_path(service: str, network: str) -> PathKey:
+    """The path of a network that a service names."""
+    return ("services", service, "network_uses", network)
+
+
 def alias_path(service: str, alias: str) -> PathKey:
     """The path of a further name of a service, wherever it is written."""
     return ("services", service, "aliases", alias)
@@ -189,6 +194,10 @@ class Checker:
         """Quote a text, as the file has it if it came from a variable at one of these paths."""
         written = (self.origins.shown(*path) for path in paths if self.origins.is_substituted(*path))
         return next(written, f"'{text}'")
+
+    def plain(self, text: str, path: PathKey) -> str:
+        """Return a text without quotes, as the file has it if it came from a variable at this path."""
+        return self.origins.written(*path) if self.origins.is_substituted(*path) else text
 
     def is_hidden(self, *paths: PathKey) -> bool:
         """Whether the text at one of these paths came from a variable, so that no message has it."""

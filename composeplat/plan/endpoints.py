@@ -189,20 +189,20 @@ def _declared_endpoints(checker: Checker, endpoint: Endpoint, settings: Settings
 
 def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str]) -> None:
     service = checker.project.services.get(route.service)
+    path, name = (checker.origins.shown(*checker.origins.written_at(origin), key) for key in ("path", "service"))
     if service is None:
         names = ", ".join(islice(checker.project.services, 8))
         checker.add(
             "undefined-service",
             origin,
-            "routes to a service that the definition does not have",
+            f"routes to a service that the definition does not have: {name}",
             f"services are: {names}",
         )
     elif (route.port, "tcp") not in service_ports(service) and not _has_unread_ports(checker, service):
         _report_undefined_port(checker, service, origin)
     if route.path in paths:
-        checker.add(
-            "name-conflict", origin, "has the same path as another route of this endpoint", "remove one of them"
-        )
+        message = f"has the same path as another route of this endpoint: {path}"
+        checker.add("name-conflict", origin, message, "remove one of them")
     paths.add(route.path)
 
 

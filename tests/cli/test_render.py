@@ -403,7 +403,7 @@ endpoints: [{path: /, service: api, port: 80}, {path: /db, service: db, port: 80
         ),
         (
             "compose.yaml:2:49: error: services.web.volumes[1] mounts at the same path as another volume of this"
-            " service [duplicate-mount]"
+            " service: '/a' [duplicate-mount]"
         ),
         (
             "compose.yaml:3:36: error: services.api.depends_on[0] names 'gone', which is not a service of the"

@@ -582,6 +582,14 @@ def test_a_mistake_in_an_included_file(project: Project) -> None:
     ]
 
 
+def test_a_link_to_an_inactive_service(project: Project) -> None:
+    """The fix has no key that 'links' lacks."""
+    text = "services: {web: {image: x, links: [db]}, db: {image: y, profiles: [p]}}"
+    (error,) = project(text).read(full=True).loaded.report.at_least(Severity.ERROR)
+
+    assert error.hint == "turn it on with --profile p or COMPOSE_PROFILES=p"
+
+
 # errors that follow from others ---------------------------------------------------------------------------------------
 
 

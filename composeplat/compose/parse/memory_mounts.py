@@ -28,7 +28,8 @@ def parse_memory_mounts(service: Section, mounts: tuple[Mount, ...]) -> tuple[Mo
     for item in tmpfs.items_or_text() if tmpfs else ():
         mount = _read(item)
         if mount is not None and mount.target in targets:
-            item.report("duplicate-mount", "mounts at the same path as another volume of this service", "remove one")
+            message = f"mounts at the same path as another volume of this service: {item.node.shown}"
+            item.report("duplicate-mount", message, "remove one")
         elif mount is not None:
             targets.add(mount.target)
             _place(item, len(found))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from composeplat.compose.model import DEFAULT_NETWORKS, Dependency, Service
 from composeplat.compose.network_model import HOST_NETWORK, NO_NETWORK, Network, Networking
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
-from composeplat.compose.origins import alias_path
+from composeplat.compose.origins import alias_path, network_use_path
 from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
 
@@ -24,12 +25,19 @@ def parse_network_names(section: Section) -> frozenset[str] | None:
     if whole is None:
         return DEFAULT_NETWORKS
     section.whole.child("networks", whole, node.key("networks"))
-    names = whole.entries if isinstance(whole, Mapping) else [item.text for item in _scalars(whole)]
-    return frozenset(names) or DEFAULT_NETWORKS
+    places = dict(_named_networks(whole))
+    for name, (step, node) in places.items():
+        path = (*section.whole.path, "networks", step)
+        section.whole.ctx.origins.put_alias(network_use_path(str(section.whole.path[1]), name), node, path)
+    return frozenset(places) or DEFAULT_NETWORKS
 
 
-def _scalars(node: Node) -> list[Scalar]:
-    return [item for item in node if isinstance(item, Scalar)] if isinstance(node, Sequence) else []
+def _named_networks(whole: Node) -> Iterator[tuple[str, tuple[str | int, Scalar]]]:
+    """Yield the names of a list or mapping, each with its last step and its node."""
+    if isinstance(whole, Mapping):
+        yield from ((key.text, (key.written, key)) for key, _ in whole)
+    elif isinstance(whole, Sequence):
+        yield from ((item.text, (index, item)) for index, item in whole.indexed_items if isinstance(item, Scalar))
 
 
 def parse_networking(section: Section) -> Networking:
