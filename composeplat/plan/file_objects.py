@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from composeplat.compose.file_model import DEFAULT_FILE_MODE, FileKind, FileMount, FileObject
 from composeplat.compose.model import NAMED, Project, Service
 from composeplat.compose.origins import Checker
-from composeplat.names import clean, given_name, is_dns_name, make_file_key, shorten
+from composeplat.names import (
+    MAX_LABEL_LENGTH,
+    clean,
+    given_name,
+    is_dns_label,
+    is_dns_name,
+    make_file_key,
+    shorten,
+)
 from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, FilePlan, Identity, Manifest, RequiredObject
 from composeplat.plan.providers import provided_name
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -46,7 +54,7 @@ def _data_key(found: FileObject) -> str:
 
 def plan_file_objects(checker: Checker, identity: Identity) -> tuple[FilePlan, ...]:
     mounted = checker.project.mounted_files
-    _check_names(checker, mounted)
+    _check_names(checker, _check_entries(checker, mounted))
     return tuple(
         FilePlan(
             section=found.kind.section,
@@ -79,7 +87,25 @@ def _as_text(content: bytes) -> str | None:
     return None if re.search(_NOT_TEXT, text) else text
 
 
-def _check_names(checker: Checker, mounted: tuple[FileObject, ...]) -> None:
+def _check_entries(checker: Checker, mounted: tuple[FileObject, ...]) -> list[FileObject]:
+    """Report names of entries that are no labels, and those that meet; return the others.
+
+    A volume of a pod is named by its entry, whatever the name of its object.
+    """
+    taken: dict[tuple[FileKind, str], FileObject] = {}
+    for found in mounted:
+        path, name = (found.kind.section, found.name), clean(found.name)
+        other = taken.setdefault((found.kind, name), found)
+        if found.object_name and not is_dns_label(shorten(name) if found.external else name):
+            hint = f"use at most {MAX_LABEL_LENGTH} letters, digits and '-'"
+            checker.add("invalid-name", path, "can't be converted to a Kubernetes name", hint, at_key=True)
+        if other is not found:
+            message = f"and {found.kind.section}.{other.name} would both be named '{name}'"
+            checker.add("name-conflict", path, message, "rename one of them", at_key=True)
+    return list(taken.values())
+
+
+def _check_names(checker: Checker, mounted: Iterable[FileObject]) -> None:
     """Report names that Kubernetes does not accept, or that another object has."""
     taken = {("Secret", name): owner for name, owner in _names_of_services(checker.project)}
     for found in mounted:
@@ -158,8 +184,10 @@ def add_file_mounts(service: Service, project: Project, storage: Storage) -> Non
 
 
 def _volume_name(mount: FileMount) -> str:
-    mode = "" if mount.mode == DEFAULT_FILE_MODE else f"-{mount.mode:04o}"
-    return shorten(f"{_OWN_PREFIX}{mount.kind}-{clean(mount.source)}{mode}").replace(".", "-")
+    """Name a volume by its file and mode; a name that ends like a mode has its own mode behind it."""
+    name = clean(mount.source)
+    is_plain = mount.mode == DEFAULT_FILE_MODE and not re.search(r"-[0-7]{4}$", name)
+    return shorten(f"{_OWN_PREFIX}{mount.kind}-{name}{'' if is_plain else f'-{mount.mode:04o}'}")
 
 
 def _source(found: FileObject, key: str, mode: int) -> Manifest:
