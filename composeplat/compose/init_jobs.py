@@ -76,8 +76,8 @@ def _with_jobs(service: Service, jobs: list[Service]) -> Service:
 
 
 def _jobs(checker: Checker, service: Service) -> Iterator[Service]:
-    depends_on = checker.project.services[service.pod_owner].depends_on
-    hooks = service.container.pre_start
+    pod = checker.project.services[service.pod_owner]
+    depends_on, hooks = pod.depends_on, service.container.pre_start
     for index, hook in enumerate(hooks):
         if not hook.once:
             continue
@@ -91,7 +91,8 @@ def _jobs(checker: Checker, service: Service) -> Iterator[Service]:
             checker.add("no-effect", path, message, "move it before them, or write per_replica: true")
         checker.origins.copy(("services", name), path)
         _copy_image(checker, (*path, "image") if hook.image else ("services", service.name, "image"), name)
-        yield _job(service, hook, name, depends_on)
+        job = _job(service, hook, name, depends_on)
+        yield replace(job, networks=pod.networks, networking=Networking(mode=pod.networking.mode))
         depends_on = (*depends_on, _completed(name))
 
 
@@ -129,7 +130,6 @@ def _job(service: Service, hook: InitHook, name: str, depends_on: tuple[Dependen
         max_attempts=None,
         replicas=1,
         update_policy="",
-        networking=Networking(),
         scheduling=Scheduling(placement=Placement(constraints=service.scheduling.placement.constraints)),
         extensions=Extensions(),
         pod=SharedPod(),

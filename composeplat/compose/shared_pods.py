@@ -30,6 +30,7 @@ _OF_THE_POD = (
     ("x-autoscale",),
     ("x-schedule",),
     ("networks",),
+    (_NETWORK,),
 )
 
 
@@ -121,6 +122,7 @@ def _pod(checker: Checker, owner: Service, joining: list[Service]) -> Iterator[t
                 restart=owner.restart,
                 max_attempts=owner.max_attempts,
                 networks=None,
+                networking=replace(service.networking, mode=""),
                 scheduling=replace(service.scheduling, mode=owner.scheduling.mode, schedule=None),
                 extensions=replace(service.extensions, autoscale=None),
                 depends_on=(),
@@ -146,6 +148,7 @@ def _report_own(checker: Checker, service: Service, owner: Service) -> None:
         "x-schedule": service.scheduling.schedule is None,
         "x-autoscale": service.extensions.autoscale is None,
         "networks": service.networks == owner.networks,
+        _NETWORK: _NETWORK in service.pod.joined or service.networking.mode == owner.networking.mode,
     }
     for keys in _OF_THE_POD:
         path = ("services", service.name, *keys)
