@@ -19,7 +19,7 @@ from composeplat.compose.origins import mount_path
 from composeplat.diagnostics import ComposeplatError, Exit, dotted, format_count, printable
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.fingerprint import hash_ahead
-from composeplat.plan.images import host_mounts, largest_mount
+from composeplat.plan.images import host_mounts, largest_mount, unmountable_file
 from composeplat.plan.providers import provided_name, without_provided
 from composeplat.plan.security import check_image_users
 from composeplat.render.manifests import FILE_MARK, render_files, render_json, render_yaml
@@ -55,14 +55,15 @@ def _warn_of_images(loaded: Loaded, plan: Plan) -> None:
             count, size = sum(content.count for content in contents), sum(content.size for content in contents)
             path = mount_path(service.name, largest_mount(service))
             key = dotted(loaded.origins.written_at(path))
+            mounted = f"{format_count(count, 'file')}, {-(-size // 1024)} KiB"
+            less = f"mount at most {MAX_HOST_FILES} files and {MAX_HOST_BYTES // 1024} KiB a service"
+            if file := unmountable_file(service):
+                mounted, less = f"'{file}', whose name has a colon", "rename the file"
             message = (
-                f"{key} needs an image that only 'platform deploy' builds, as the service mounts"
-                f" {format_count(count, 'file')}, {-(-size // 1024)} KiB: kubectl can't run it"
+                f"{key} needs an image that only 'platform deploy' builds, as the service mounts {mounted}:"
+                " kubectl can't run it"
             )
-            hint = (
-                f"deploy it, mount at most {MAX_HOST_FILES} files and {MAX_HOST_BYTES // 1024} KiB a service,"
-                " or use a named volume or an image of your own"
-            )
+            hint = f"deploy it, {less}, or use a named volume or an image of your own"
             loaded.report.add("unbuilt-image", loaded.origins.at(*path), path, message, hint)
 
 

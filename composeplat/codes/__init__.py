@@ -100,7 +100,10 @@ CODES: dict[str, Code] = {
     ),
     "not-deployed": Code(_N, "Part of the definition is not deployed.", "Nothing to do.", many=True, effect=_CHANGED),
     "derived-image": Code(
-        _N, "Host content too large for a Secret goes into an image made from the service's own.", "Nothing to do."
+        _N,
+        "Host content too large for a Secret, or with a file that no pod can mount, goes into an image made from the"
+        " service's own.",
+        "Nothing to do.",
     ),
     "unbuilt-image": Code(
         _W,

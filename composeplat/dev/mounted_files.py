@@ -31,6 +31,9 @@ def read_mounted_files(
     size = 0
     for folder, path in paths:
         target = folder.in_container(path)
+        if ":" in target:
+            left_out.append((target, "a path with ':', which no pod can mount"))
+            continue
         try:
             file = _read(folder, path, target)
         except (FileNotFoundError, NotADirectoryError):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from composeplat.compose.check import report_inactive
-from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
+from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, HostFile, Mount, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
 from composeplat.compose.placeholders import has_placeholder
@@ -177,12 +177,21 @@ def _is_built(service: Service) -> bool:
 
 
 def carries_content_in_image(service: Service) -> bool:
-    """Check for host content that is too large for a Secret: then all of it is in the image."""
-    contents = [mount.content for mount in host_mounts(service) if mount.content is not None]
-    if any(content.files is None for content in contents):
+    """Check for host content that is too large for a Secret, or can't be mounted: then all of it is in the image."""
+    if any(mount.content is not None and mount.content.files is None for mount in host_mounts(service)):
         return True
-    files = [file for content in contents for file in content.files or ()]
-    return len(files) > MAX_HOST_FILES or sum(len(file.content) for file in files) > MAX_HOST_BYTES
+    files = _host_files(service)
+    is_large = len(files) > MAX_HOST_FILES or sum(len(file.content) for file in files) > MAX_HOST_BYTES
+    return is_large or bool(unmountable_file(service))
+
+
+def _host_files(service: Service) -> list[HostFile]:
+    return [file for mount in host_mounts(service) if mount.content for file in mount.content.files or ()]
+
+
+def unmountable_file(service: Service) -> str:
+    """Return the name of a file that no pod can mount: a path of a mount has no colon; empty without one."""
+    return next((file.path for file in _host_files(service) if ":" in file.path), "")
 
 
 def largest_mount(service: Service) -> int:

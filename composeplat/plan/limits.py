@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, mount_path
-from composeplat.plan.images import carries_content_in_image, host_mounts
+from composeplat.plan.images import carries_content_in_image, host_mounts, unmountable_file
 
 _MAX_SECRET_BYTES = 1_000_000
 _MAX_ANNOTATIONS_BYTES = 256 * 1024
@@ -30,7 +30,9 @@ def check_limits(checker: Checker, service: Service) -> None:
 
 def _report_host_content(checker: Checker, service: Service) -> None:
     if carries_content_in_image(service):
-        message = "has host content too large for a Secret: it goes into an image made from the service's own"
+        file = unmountable_file(service)
+        why = f"with '{file}', which no pod can mount as it has a colon" if file else "too large for a Secret"
+        message = f"has host content {why}: it goes into an image made from the service's own"
         checker.add("derived-image", ("services", service.name, "volumes"), message)
     mounts = host_mounts(service)
     for index, mount in enumerate(service.mounts):

@@ -513,3 +513,17 @@ def test_an_image_that_kubectl_can_not_run(project: Project) -> None:
         "  hint: deploy it, mount at most 64 files and 256 KiB a service, or use a named volume or an image of your own"
     )
     assert "image: demo-web\n" in outcome.stdout
+
+
+def test_a_file_with_a_colon(project: Project) -> None:
+    """The warning about a file that no pod can mount names it."""
+    text = "services: {web: {image: nginx, volumes: ['./site:/site']}}"
+
+    outcome = run_here("render", folder=project({"compose.yaml": text, "site/a:b": "1"}).path).assert_success()
+
+    error, hint, _ = outcome.stderr.splitlines()
+    assert error == (
+        "compose.yaml:1:42: warning: services.web.volumes[0] needs an image that only 'platform deploy' builds, as the"
+        " service mounts 'a:b', whose name has a colon: kubectl can't run it [unbuilt-image]"
+    )
+    assert hint == "  hint: deploy it, rename the file, or use a named volume or an image of your own"

@@ -144,6 +144,13 @@ def test_files_of_new_pods(folder: WatchedFolder) -> None:
     assert left_out == [("/app/link", "a link or folder, which is not put into new pods")]
 
 
+def test_a_file_that_no_pod_can_mount(folder: WatchedFolder) -> None:
+    """A path of a mount has no colon, so such a file is left out of new pods."""
+    (Path(folder.local) / "a:b").write_text("x")
+
+    assert read_mounted_files([(folder, "a:b")]) == ((), [("/app/a:b", "a path with ':', which no pod can mount")])
+
+
 def test_too_many_files_of_new_pods(folder: WatchedFolder) -> None:
     """What an object of Kubernetes can't hold is an error with another way."""
     (Path(folder.local) / "large").write_bytes(b"x" * 1_000_001)
