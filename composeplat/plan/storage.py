@@ -9,7 +9,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import field
 
-from composeplat.compose.model import ANONYMOUS, IMAGE, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
+from composeplat.compose.model import ANONYMOUS, HOST, IMAGE, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
 from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.values import show_size
 from composeplat.names import LABEL_PREFIX, clean, given_name, make_file_key, shorten, slug
@@ -144,9 +144,22 @@ def _mounted_files(service: Service) -> dict[str, HostFile]:
     for mount in () if carries_content_in_image(service) else host_mounts(service):
         for file in mount.content.files or () if mount.content else ():
             path = f"{mount.target}/{file.path}" if file.path else mount.target
-            if depths.get(path, 0) <= depth(mount):
+            if depths.get(path, 0) <= depth(mount) and not _is_hidden(path, mount, service):
                 content[path], depths[path] = file, depth(mount)
-    return {**content, **{file.path: file for file in service.synced_files}}
+    taken = _other_targets(service)
+    return {**content, **{file.path: file for file in service.synced_files if file.path not in taken}}
+
+
+def _is_hidden(path: str, folder: Mount, service: Service) -> bool:
+    """Check for a volume, config or secret within a host folder: what the folder has at its path is not seen."""
+    within = [target for target in _other_targets(service) if target.startswith(f"{folder.target}/")]
+    return any(f"{path}/".startswith(f"{target}/") for target in within)
+
+
+def _other_targets(service: Service) -> list[str]:
+    """Return where a service has anything but host content."""
+    volumes = [mount.target for mount in service.mounts if mount.kind != HOST]
+    return [*volumes, *(mount.target for mount in service.file_mounts)]
 
 
 def files_name(service: Service) -> str:

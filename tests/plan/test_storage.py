@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from composeplat.compose.model import MAX_HOST_BYTES
+from composeplat.compose.file_model import FileKind, FileMount
+from composeplat.compose.model import MAX_HOST_BYTES, HostFile, Service
+from composeplat.compose.model import Project as Definition
+from composeplat.plan.desired import Identity
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
+from composeplat.plan.storage import plan_storage
 from tests.conftest import Project, Reading
 
 AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -170,6 +174,19 @@ def test_a_volume_within_another_is_copied_last(project: Project) -> None:
     assert plan is not None
     copies = ['COPY ["1/", "/x/"]', 'COPY ["2/", "/y/"]', 'COPY ["0", "/x/f"]']
     assert plan.images[0].build.dockerfile_inline == "\n".join(["FROM nginx", *copies, ""])
+
+
+def test_a_synced_file_at_the_path_of_a_config() -> None:
+    """A path has one mount: what ``platform watch`` puts into new pods gives way to a config."""
+    config = FileMount(kind=FileKind.CONFIG, source="site", target="/site.conf")
+    files = (HostFile("/site.conf", 0o644, b"1"), HostFile("/more.conf", 0o644, b"2"))
+    service = Service(name="web", image="nginx", file_mounts=(config,), synced_files=files)
+
+    definition = Definition(services={"web": service}, volumes={})
+
+    storage = plan_storage(service, definition, Identity(environment="shop", namespace="dev"))
+
+    assert list(storage.files.values()) == [files[1]]
 
 
 def test_content_above_the_limit(project: Project) -> None:
