@@ -9,8 +9,7 @@ in the pods of another by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, port_path
@@ -44,7 +43,9 @@ class PodPart:
             for volume in (*spec.get("volumes", ()), *(claim["metadata"] for claim in self.claim_templates))
             if volume["name"].startswith(_OWN_VOLUMES)
         }
-        spec = {key: _renamed(spec[key], renamed) if key in _WITH_VOLUMES else spec[key] for key in spec}
+        spec = {**spec, **{key: _with_mounts(spec[key], renamed) for key in _WITH_MOUNTS if key in spec}}
+        if "volumes" in spec:
+            spec["volumes"] = [_renamed(volume, renamed) for volume in spec["volumes"]]
         template = {"metadata": _metadata(self.template["metadata"], name), "spec": spec}
         claims = [{**claim, "metadata": _renamed(claim["metadata"], renamed)} for claim in self.claim_templates]
         return PodPart(service=self.service, template=template, claim_templates=claims, needs=self.needs)
@@ -55,21 +56,22 @@ def volume_in_pod_of_another(volume: str, service: str) -> str:
     return shorten(f"platform-{service}-{volume}")
 
 
-_WITH_VOLUMES = ("containers", "initContainers", "volumes")
+_WITH_MOUNTS = ("containers", "initContainers")
 
 
-def _renamed(value: Any, names: dict[str, str]) -> Any:
-    """Rename volumes in the fields ``name`` of volumes and mounts; those of containers are other names."""
-    match value:
-        case list():
-            return [_renamed(item, names) for item in value]
-        case dict():
-            renamed = {key: _renamed(item, names) for key, item in value.items()}
-            if "image" not in value and value.get("name") in names:
-                renamed["name"] = names[value["name"]]
-            return renamed
-        case _:
-            return value
+def _with_mounts(containers: list[Manifest], names: Mapping[str, str]) -> list[Manifest]:
+    """Rename the volumes in the mounts of containers."""
+    return [
+        {**container, "volumeMounts": [_renamed(mount, names) for mount in container["volumeMounts"]]}
+        if "volumeMounts" in container
+        else container
+        for container in containers
+    ]
+
+
+def _renamed(named: Manifest, names: Mapping[str, str]) -> Manifest:
+    """Rename a volume, or the one of a mount."""
+    return {**named, "name": names.get(named["name"], named["name"])}
 
 
 def _metadata(metadata: Manifest, name: str) -> Manifest:
