@@ -55,7 +55,7 @@ from composeplat.plan.services import (
     plan_cluster_service,
 )
 from composeplat.plan.shared_pods import PodPart, check_shared_pod, join_parts
-from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volume, shared_volumes
+from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volumes, shared_volumes
 from composeplat.plan.traefik_labels import check_traefik_labels
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
@@ -99,7 +99,6 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     checker = Checker(project, origins, report)
     identity = Identity(environment=settings.environment, namespace=settings.namespace)
     shared = shared_volumes(project) if settings.volume_affinity else {}
-    mounted = project.mounted_volumes
     ordered = sort_services(project.services)
     _check_services(checker, settings)
     endpoints = plan_endpoints(checker, settings, identity)
@@ -117,13 +116,10 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     )
     services = patch_services(checker, _plan_services(ordered, common))
     edges = plan_edges(project)
-    volumes = tuple(
-        plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted and not v.external
-    )
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
-        volumes=patch_volumes(checker, volumes),
+        volumes=patch_volumes(checker, plan_volumes(checker, identity)),
         services=add_restarts(services, edges),
         endpoints=patch_endpoints(checker, endpoints, settings.environment),
         images=plan_images(checker, ordered, settings),

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from composeplat.compose.model import ANONYMOUS, HOST, IMAGE, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
+from composeplat.compose.origins import Checker
 from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.values import show_size
-from composeplat.names import LABEL_PREFIX, clean, given_name, make_file_key, shorten, slug
+from composeplat.names import LABEL_PREFIX, clean, given_name, is_dns_name, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, depth, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -31,7 +32,27 @@ def claim_name(volume: Volume) -> str:
     return volume.object_name if is_late else given_name(volume.object_name, volume.name)
 
 
-def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
+def plan_volumes(checker: Checker, identity: Identity) -> tuple[VolumePlan, ...]:
+    """Plan the claims of the volumes that services mount; those of someone else must be there."""
+    mounted = checker.project.mounted_volumes
+    volumes = [volume for name, volume in checker.project.volumes.items() if name in mounted]
+    for volume in volumes:
+        if volume.object_name and not has_placeholder(volume.object_name):
+            _check_claim_name(checker, volume)
+    return tuple(_plan_volume(volume, identity) for volume in volumes if not volume.external)
+
+
+def _check_claim_name(checker: Checker, volume: Volume) -> None:
+    path, name = ("volumes", volume.name, "name"), claim_name(volume)
+    if not is_dns_name(name):
+        hint = "use letters, digits, '-' and '.'"
+        checker.add("invalid-name", path, "can't be the name of a PersistentVolumeClaim", hint, at_key=True)
+    elif name != volume.object_name:
+        shown = "another name" if checker.origins.is_substituted(*path) else f"'{name}'"
+        checker.add("name-normalized", path, f"becomes {shown}, which is its name in the cluster", at_key=True)
+
+
+def _plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
     name = clean(volume.name)
     manifest: Manifest = {
         "apiVersion": "v1",
