@@ -14,6 +14,8 @@ from composeplat.names import clean
 from composeplat.plan.desired import Identity, Manifest
 
 _HOSTNAME = "kubernetes.io/hostname"
+#: The default of Kubernetes.
+_PROGRESS_DEADLINE_S = 600
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -67,8 +69,11 @@ def rolling_update(service: Service) -> Manifest:
 
 
 def ready_seconds(service: Service) -> Manifest:
+    """Return how long a pod must be ready; the deadline of a Deployment's progress must be later."""
     seconds = service.scheduling.update.ready_seconds
-    return {"minReadySeconds": seconds} if seconds else {}
+    is_late = service.workload_kind == "Deployment" and seconds >= _PROGRESS_DEADLINE_S
+    deadline = {"progressDeadlineSeconds": seconds + _PROGRESS_DEADLINE_S} if is_late else {}
+    return {"minReadySeconds": seconds, **deadline} if seconds else {}
 
 
 def device_limits(service: Service) -> dict[str, str]:
