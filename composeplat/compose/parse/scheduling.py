@@ -47,7 +47,8 @@ def _placement(section: Section) -> Placement:
     preferences = section.get("preferences")
     return Placement(
         constraints=tuple(c for item in (listed.items() if listed else ()) if (c := _constraint(item))),
-        spread=tuple(label for item in (preferences.items() if preferences else ()) if (label := _preference(item))),
+        # Kubernetes refuses a label twice, and merged files may have it so.
+        spread=tuple(dict.fromkeys(filter(None, map(_preference, preferences.items() if preferences else ())))),
         max_per_node=section.value("max_replicas_per_node", _parse_count, 0),
     )
 
