@@ -21,6 +21,8 @@ REFUSED = "which a namespace with pod security 'restricted' refuses"
 NOBODY = 65532
 _ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)
 _ALLOWED_TYPES = ("container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+#: The parameters of each namespace that a pod can share with its node.
+_NODE_SYSCTLS: Mapping[str, tuple[str, ...]] = {"network_mode": ("net.",), "ipc": ("kernel.", "fs.mqueue.")}
 _PROFILES = {UNCONFINED: "Unconfined", DEFAULT_PROFILE: "RuntimeDefault"}
 
 
@@ -105,6 +107,7 @@ def _security_options(options: SecurityOptions) -> Manifest:
 def check_security(checker: Checker, service: Service, settings: Settings) -> None:
     """Report settings that exclude each other, and those that the level 'restricted' forbids."""
     _check_privileges(checker, service)
+    _check_host_namespaces(checker, service)
     if not settings.pod_security:
         return
     _check_options(checker, service)
@@ -134,6 +137,21 @@ def _check_privileges(checker: Checker, service: Service) -> None:
         checker.add("conflicting-keys", path, "has no-new-privileges, which excludes 'privileged'", "keep one of them")
     elif "SYS_ADMIN" in service.cap_add:
         checker.add("conflicting-keys", path, "has no-new-privileges, which excludes SYS_ADMIN", "keep one of them")
+
+
+def _check_host_namespaces(checker: Checker, service: Service) -> None:
+    """Report what the API server refuses in a pod that shares a namespace of its node."""
+    options, path = service.container, ("services", service.name)
+    shared: list[str] = sorted(options.host_namespaces)
+    if service.networking.mode == HOST_NETWORK:
+        shared.append("network_mode")
+    if shared and options.host_users is False:
+        message = f"gives the pod users of its own, which excludes {shared[-1]}: host"
+        checker.add("conflicting-keys", (*path, "userns_mode"), message, "keep one of them")
+    for key in shared:
+        if any(name.startswith(_NODE_SYSCTLS.get(key, ())) for name in options.sysctls):
+            message = f"has parameters that are the node's with {key}: host"
+            checker.add("conflicting-keys", (*path, "sysctls"), message, f"set them on the nodes, or leave {key} out")
 
 
 def _check_options(checker: Checker, service: Service) -> None:
