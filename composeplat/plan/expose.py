@@ -6,6 +6,8 @@ number.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from composeplat.compose.extension_model import Expose, ExposedPort, ExposeType
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
@@ -24,11 +26,34 @@ def check_expose(checker: Checker, service: Service) -> None:
             message = "exposes a port on the list of ports of databases and debuggers, which are never public"
             shown = "" if checker.origins.is_substituted(*port.origin) else f": allow_never_public: [{port.target}]"
             checker.add("exposed-never-public", port.origin, message, f"if it must be reached, allow it{shown}")
+    _check_node_ports(checker, service)
     name = exposed_name(service)
     other = next((other for other in checker.project.services.values() if name in _names(other)), None)
     if other is not None:
         message = f"needs a Service '{name}', which is a name of services.{other.name}"
         checker.add("name-conflict", ("services", service.name, "x-expose"), message, "rename one of them", at_key=True)
+
+
+def _check_node_ports(checker: Checker, service: Service) -> None:
+    """Report a port of the nodes that an earlier Service has; one Service may have it for both TCP and UDP."""
+    services = checker.project.services
+    earlier = takewhile(lambda name: name != service.name, services)
+    taken = {port.published: f"services.{name}" for name in earlier for port in _node_ports(services[name])}
+    own: set[tuple[int | None, str]] = set()
+    for port in _node_ports(service):
+        owner = "another port" if (port.published, port.protocol) in own else taken.get(port.published)
+        own.add((port.published, port.protocol))
+        if owner is not None:
+            message = f"has the same node port as {owner}"
+            checker.add("name-conflict", port.origin, message, "give it another one, or leave it to the cluster")
+
+
+def _node_ports(service: Service) -> list[ExposedPort]:
+    """Return the ports of a service whose number on the nodes the definition gives."""
+    expose = service.extensions.expose
+    if expose is None or expose.type is not ExposeType.NODE_PORT:
+        return []
+    return [port for port in expose.ports if port.published is not None]
 
 
 def _names(service: Service) -> set[str]:
