@@ -137,6 +137,11 @@ def is_label_key(text: str) -> bool:
     return is_key(text) and prefix == prefix.lower()
 
 
+def is_extended_resource(text: str) -> bool:
+    """Check the name of a resource of nodes that a container can request; those of Kubernetes are its own."""
+    return "/" in text and is_label_key(text) and "kubernetes.io/" not in text and not text.startswith("requests.")
+
+
 def is_env_name(name: str) -> bool:
     """Check the name of a variable, which is also a key of a Secret."""
     return _ENV_NAME.match(name) is not None and len(name) <= _MAX_DNS_NAME_LENGTH

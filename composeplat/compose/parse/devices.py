@@ -8,7 +8,7 @@ from __future__ import annotations
 from composeplat.compose.nodes import Mapping
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.values import parse_known
-from composeplat.names import is_key
+from composeplat.names import is_extended_resource
 
 _PATTERN = "services.*.devices.*"
 
@@ -44,7 +44,7 @@ def _resources(section: Section) -> dict[str, tuple[Field, str]]:
     resources: dict[str, tuple[Field, str]] = {}
     for path, place in found.members() if found else ():
         name = place.text()
-        if name is not None and not ("/" in name and is_key(name)):
+        if name is not None and not is_extended_resource(name):
             message = f"must be a resource of the nodes, not {place.node.shown}"
             place.report("invalid-value", message, "write its name, as in example.com/device")
             name = ""

@@ -12,7 +12,7 @@ from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_
 from composeplat.compose.parse.schedule import parse_schedule
 from composeplat.compose.rollout_model import Constraint, Mode, Placement, Scheduling, UpdateConfig
 from composeplat.compose.values import parse_duration, parse_int, whole_seconds
-from composeplat.names import is_key, is_label_key, is_label_value
+from composeplat.names import is_extended_resource, is_label_key, is_label_value
 
 _CONSTRAINT = r"\s*(\S+?)\s*(==|!=)\s*(\S+)\s*"
 _OWN_LABELS = ("node.labels.", "engine.labels.")
@@ -156,7 +156,7 @@ def _request(item: Field, pattern: str) -> tuple[str, int] | None:
     driver = section.text("driver", "nvidia")
     name = _VENDORS.get(driver, driver)
     number = _count(section)
-    if not is_key(name) or "/" not in name:
+    if not is_extended_resource(name):
         known = ", ".join(_VENDORS)
         section.fields["driver"].report(
             "invalid-value", "must name a vendor or a resource", f"use {known}, or a name such as example.com/device"
@@ -191,7 +191,7 @@ def _generic(whole: Field) -> list[tuple[str, int]]:
         spec = outer.section("discrete_resource_spec", f"{_GENERIC}.discrete_resource_spec") if outer else None
         kind = spec.get("kind") if spec else None
         name = kind.text() if kind else None
-        if kind is not None and name and not ("/" in name and is_key(name)):
+        if kind is not None and name and not is_extended_resource(name):
             kind.report("invalid-value", "must be an extended resource of the nodes", "write it as example.com/device")
         elif spec is not None and name:
             found.append((name, spec.value("value", _parse_count, 1)))
