@@ -54,7 +54,7 @@ from composeplat.plan.services import (
     has_readiness_check,
     plan_cluster_service,
 )
-from composeplat.plan.shared_pods import PodPart, check_shared_pod, join_parts
+from composeplat.plan.shared_pods import PodPart, check_container_names, check_shared_pod, join_parts
 from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volumes, shared_volumes
 from composeplat.plan.traefik_labels import check_traefik_labels
 from composeplat.plan.workloads import plan_workload
@@ -114,7 +114,9 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         early=_early_names(project, routed),
         routed=routed if is_isolated else None,
     )
-    services = patch_services(checker, _plan_services(ordered, common))
+    planned = _plan_services(ordered, common)
+    check_container_names(checker, planned)
+    services = patch_services(checker, planned)
     edges = plan_edges(project)
     return Plan(
         environment=settings.environment,

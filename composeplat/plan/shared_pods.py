@@ -15,11 +15,12 @@ from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, port_path
 from composeplat.compose.rollout_model import Placement
 from composeplat.names import FILL_CONTAINER, MODES_CONTAINER, SERVICES_ANNOTATION, TOOLS_CONTAINER, clean, shorten
-from composeplat.plan.desired import Manifest
+from composeplat.plan.desired import Manifest, ServicePlan
 from composeplat.plan.fingerprint import HASH_ANNOTATION
 from composeplat.plan.init_hooks import hook_name
-from composeplat.plan.resource_keys import ResourceKey
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.storage import IMAGE_PREFIX
+from composeplat.plan.templates import pod_template
 from composeplat.system.records import record
 
 _OWN_VOLUMES = ("anonymous-", "memory-", "host-", IMAGE_PREFIX)
@@ -192,6 +193,21 @@ def check_shared_pod(checker: Checker, service: Service) -> None:
             message = f"is of a whole pod, and the service is in that of '{owner.name}'"
             checker.add("pod-conflict", path, message, f"give '{owner.name}' the same, or give it there alone")
     _check_ports(checker, service)
+
+
+def check_container_names(checker: Checker, plans: Iterable[ServicePlan]) -> None:
+    """Report a service whose container has the name of an init container of its pod."""
+    names = {clean(name): name for name in checker.project.services}
+    for workload in (
+        desired for plan in plans for desired in plan.objects if desired.key.kind is ResourceKind.WORKLOAD
+    ):
+        spec = pod_template(workload.manifest)["spec"]
+        taken = {container["name"] for container in spec.get("initContainers", ())}
+        for container in spec["containers"]:
+            if container["name"] in taken:
+                path = ("services", names[container["name"]])
+                message = "has the name of a container that runs in its pods before it, and a pod has a name once"
+                checker.add("name-conflict", path, message, "rename the service", at_key=True)
 
 
 _ANYWHERE = Placement()
