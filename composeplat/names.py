@@ -46,6 +46,7 @@ _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
 _SERVICE_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
 _DNS_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\Z", re.ASCII)
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?\Z", re.ASCII)
+_SHELL_NAME = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*\Z", re.ASCII)
 _KEY_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
 #: The keys of a Secret are file names, so '.' is invalid, and so is a name that begins with '..'.
 _ENV_NAME = re.compile(r"(?!\.\Z|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*\Z", re.ASCII)
@@ -140,6 +141,16 @@ def is_label_key(text: str) -> bool:
 def is_extended_resource(text: str) -> bool:
     """Check the name of a resource of nodes that a container can request; those of Kubernetes are its own."""
     return "/" in text and is_label_key(text) and "kubernetes.io/" not in text and not text.startswith("requests.")
+
+
+def is_shell_name(name: str) -> bool:
+    """Check the name of a variable that a shell can read; Kubernetes accepts others too."""
+    return _SHELL_NAME.match(name) is not None
+
+
+def make_shell_name(name: str) -> str:
+    """Make the end of a name that a shell can read."""
+    return name if is_shell_name(name) else f"{re.sub(r'[^_a-zA-Z0-9]', '_', name)}_{_digest(name)}"
 
 
 def is_env_name(name: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from composeplat.compose.model import Service
 from composeplat.compose.placeholders import mark_quoted
 from composeplat.compose.pod_model import Hook
+from composeplat.names import is_shell_name
 from composeplat.plan.desired import Manifest
 from composeplat.plan.process_limits import sets_limits
 from composeplat.plan.tools import BUSYBOX
@@ -59,10 +60,15 @@ def _command(hooks: tuple[Hook, ...], more: str = "") -> list[str]:
 def _lines(hooks: tuple[Hook, ...], at_failure: str) -> Iterator[str]:
     for hook in hooks:
         folder = [f"cd {_quote(hook.working_dir)}"] if hook.working_dir else []
-        variables = [f'export {name}="${source}"' for name, source in hook.variables.items()]
-        yield (
-            "(" + " && ".join([*folder, *variables, f"exec {' '.join(map(_quote, hook.command))}"]) + f"){at_failure}\n"
-        )
+        exports = [f'export {name}="${own}"' for name, own in hook.variables.items() if is_shell_name(name)]
+        command = " ".join(["exec", *_other_variables(hook), *map(_quote, hook.command)])
+        yield f"({' && '.join([*folder, *exports, command])}){at_failure}\n"
+
+
+def _other_variables(hook: Hook) -> list[str]:
+    """Return the start of a command with the variables that no shell can export."""
+    pairs = [f'{name}="${own}"' for name, own in hook.variables.items() if not is_shell_name(name)]
+    return [BUSYBOX, "env", "--", *pairs] if pairs else []
 
 
 def _quote(text: str) -> str:

@@ -17,6 +17,7 @@ from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.process import parse_command, parse_service_user
 from composeplat.compose.pod_model import Hook, InitHook
 from composeplat.compose.values import BadValue, parse_image
+from composeplat.names import make_shell_name
 from composeplat.system.records import mutable
 
 _KEYS = ("command", "user", "privileged", "working_dir", "environment")
@@ -62,7 +63,7 @@ def _hooks(service: Section, key: str, user: User | None, environment: dict[str,
     is_privileged = service.boolean("privileged", default=False)
     for hook in _sections(service, key, _KEYS):
         command = parse_command(hook, "command")
-        variables = _variables(hook, environment)
+        variables = _variables(hook, environment, in_shell=True)
         reason = _difference(hook, user, is_privileged=is_privileged)
         if hook.get("command") is None:
             hook.whole.report("missing-key", "must have a 'command'")
@@ -99,12 +100,13 @@ def _init_hooks(service: Section, environment: dict[str, str | None]) -> Iterato
         )
 
 
-def _variables(hook: Section, environment: dict[str, str | None]) -> Mapping[str, str]:
+def _variables(hook: Section, environment: dict[str, str | None], *, in_shell: bool = False) -> Mapping[str, str]:
     """Keep the variables of a hook among those of the container, under names of their own."""
     prefix = "_".join(str(step).upper() for step in ("platform", *hook.whole.path[2:]))
     found = {name: value for name, value in parse_environment(hook).items() if value is not None}
-    environment.update({f"{prefix}_{name}": value for name, value in found.items()})
-    return {name: f"{prefix}_{name}" for name in found}
+    own = {name: f"{prefix}_{make_shell_name(name) if in_shell else name}" for name in found}
+    environment.update({own[name]: value for name, value in found.items()})
+    return own
 
 
 def parse_signal(text: str) -> str:
