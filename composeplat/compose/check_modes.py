@@ -1,4 +1,4 @@
-"""Rules for ``deploy.mode`` and ``x-schedule``: what a pod on each node can't have, and runs that nobody waits for.
+"""Rules for ``deploy.mode``, ``x-schedule`` and the order of updates: what each kind of workload can't have.
 
 Owns these rules, which only full mode has something for.
 Must not read nodes, as :mod:`composeplat.compose.check`, from which it is apart for its size.
@@ -46,19 +46,34 @@ def check_mode(checker: Checker, service: Service) -> None:
         message = f"can't be there beside deploy.mode: {mode}"
         checker.add("conflicting-keys", path, message, "use mode: replicated-job", at_key=True)
         return
+    _check_order(checker, service)
     if mode is Mode.GLOBAL:
         _check_volumes(checker, service)
         _report_without_effect(checker, service, (*_COUNTS, *_SPREADING), "a pod runs on each node")
-        _check_order(checker, service)
     elif mode is Mode.GLOBAL_JOB:
         _check_global_job(checker, service)
 
 
 def _check_order(checker: Checker, service: Service) -> None:
-    if service.has_port_of_node and service.scheduling.update.start_first:
+    reason = _why_not_first(service) if service.scheduling.update.start_first and not service.runs_elsewhere else None
+    if reason is not None:
         path = ("services", service.name, "deploy", "update_config", "order")
-        message = "has no effect with network_mode: host: two pods of a node can't have the same ports"
-        checker.add("no-effect", path, message, "write stop-first")
+        why, fix = reason
+        checker.add("no-effect", path, f"has no effect {why}", fix)
+
+
+def _why_not_first(service: Service) -> tuple[str, str] | None:
+    """Return why a new pod can't start before the old one ends, and what to write; None if it can."""
+    kind = service.workload_kind
+    if service.is_job:
+        return f"on a {kind}: it is replaced as a whole", "leave it out"
+    if kind == "StatefulSet":
+        return "on a StatefulSet: the new pod has the name and the volumes of the old one", "write stop-first"
+    if service.update_policy in ("recreate", "on-delete"):
+        return "with an update policy that ends the old pods first", "leave one of them out"
+    if service.has_port_of_node:
+        return "with network_mode: host: two pods of a node can't have the same ports", "write stop-first"
+    return None
 
 
 def _check_volumes(checker: Checker, service: Service) -> None:
