@@ -1,4 +1,4 @@
-"""The keys that full mode honors: the table's second column.
+"""The keys that full mode honors, the second column of the table, and why other keys have no meaning in a cluster.
 
 Owns which keys these are; their rows, with the handling by default, are in :mod:`composeplat.compose.keys`.
 """
@@ -62,4 +62,50 @@ FULL_KEYS: Mapping[str, str] = {
     **dict.fromkeys((f"{block}.*.external" for block in EXTERNAL_BLOCKS), "name"),
     "configs.*": "file content environment external name labels x-key",
     "secrets.*": "file environment external name labels x-key",
+}
+
+
+def _because(why: str, keys: str) -> dict[str, str]:
+    return dict.fromkeys(keys.split(), why)
+
+
+_OF_WINDOWS = "it is for containers of Windows"
+_ADDRESSES = "the cluster gives pods their interfaces and addresses"
+_PIDS = "the kubelet limits the processes of pods, by podPidsLimit"
+
+#: Why keys have no meaning on Kubernetes, by section.
+NO_MEANING: Mapping[str, Mapping[str, str]] = {
+    SERVICE: {
+        **_because("each service has a log of its own, which platform logs shows", "attach"),
+        **_because("Kubernetes does not limit disk I/O", "blkio_config"),
+        **_because("the kubelet of a node decides on control groups", "cgroup cgroup_parent"),
+        **_because(f"{_OF_WINDOWS}; write cpus", "cpu_percent"),
+        **_because("Kubernetes has no real-time scheduling of CPUs", "cpu_rt_period cpu_rt_runtime"),
+        **_because("the CPU manager of a node chooses the CPUs", "cpuset"),
+        **_because(_OF_WINDOWS, "credential_spec isolation"),
+        **_because("pods get devices from device plugins, by x-devices", "device_cgroup_rules"),
+        **_because(_ADDRESSES, "driver_opts interface_name link_local_ips mac_address"),
+        **_because("a service of another project is reached as SERVICE.NAMESPACE", "external_links"),
+        **_because("the cluster collects the output of containers, and platform logs shows it", "logging"),
+        **_because("the kubelet of a node decides on swap", "mem_swappiness memswap_limit"),
+        **_because("the kernel kills a container above its memory limit; raise mem_limit", "oom_kill_disable"),
+        **_because("the kubelet sets it, by requests and limits of memory", "oom_score_adj"),
+        **_because(_PIDS, "pids_limit"),
+        **_because("the key of Compose is storage_opt", "storage_opts"),
+        **_because("a pod has no Docker daemon", "use_api_socket"),
+        **_because("a pod has a host name of its own", "uts"),
+        **_because("name the volumes of the other service under 'volumes'", "volumes_from"),
+    },
+    "services.*.deploy.resources.limits": _because(_PIDS, "pids"),
+    "services.*.deploy.restart_policy": _because(
+        "the kubelet waits longer after each crash, up to five minutes", "delay window"
+    ),
+    "services.*.healthcheck": _because("a probe has one period", "start_interval"),
+    "services.*.volumes.*.bind": _because(
+        "files in the cluster are copies", "create_host_path propagation recursive selinux"
+    ),
+    "services.*.networks.*": _because(
+        _ADDRESSES,
+        "driver_opts gw_priority interface_name ipv4_address ipv6_address link_local_ips mac_address priority",
+    ),
 }

@@ -9,7 +9,7 @@ Handling, in the specification's words:
 - SUPPORTED: used.
 - EXTENSION: used, and exists only here.
 - WARNED: recognized; a warning is shown, and the key has no effect. (DEEP: with a warning for each of its fields.)
-- IGNORED: dropped without a message, shown under ``-v``.
+- IGNORED: dropped without a message, shown under ``-v``; in full mode, one that has no meaning gets a warning.
 - UNREAD: within a block that has no effect, and whose message is enough.
 
 Full mode (``--full``) honors more keys: the row's ``full`` is the handling there, where it is another.
@@ -24,7 +24,7 @@ from dataclasses import replace
 from enum import Enum
 
 from composeplat.codes import Effect
-from composeplat.compose.full_keys import EXTERNAL_BLOCKS, FULL_KEYS, PATCHED, SERVICE
+from composeplat.compose.full_keys import EXTERNAL_BLOCKS, FULL_KEYS, NO_MEANING, PATCHED, SERVICE
 from composeplat.diagnostics import PathKey
 from composeplat.system.records import record
 
@@ -321,8 +321,10 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
 def _with_full_mode(row: Row) -> Row:
     if row.key in FULL_KEYS.get(row.section, "").split():
         return replace(row, full=_SUPPORTED)
-    # Full mode reads the block.
-    return replace(row, full=_WARNED) if row.handling is _UNREAD else row
+    why = NO_MEANING.get(row.section, {}).get(row.key, row.why)
+    # Full mode reads the block, and warns of each key that has no meaning.
+    is_warned = row.handling is _UNREAD or (row.handling is _IGNORED and why)
+    return replace(row, why=why, full=_WARNED if is_warned else None)
 
 
 ROWS = tuple(_with_full_mode(row) for row in _DEFAULT_ROWS)

@@ -7,6 +7,7 @@ import pytest
 from composeplat.codes import BY_KEY, CODES, Effect, Severity
 from composeplat.compose.keys import ROWS, effect_of
 from composeplat.diagnostics import PathKey
+from tests.conftest import Project
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,14 @@ def test_codes() -> None:
     assert {name for name, code in CODES.items() if code.severity is Severity.ERROR and code.effect.rank} == set()
     assert set(CODES) > BY_KEY
     assert [effect.rank for effect in Effect] == [0, 1, 2, 3]
+
+
+def test_reasons(project: Project) -> None:
+    """In full mode, a key that has no meaning in a cluster gets a warning with the reason; by default some get none."""
+    folder = project("services: {web: {image: nginx, uts: host, logging: {driver: syslog}}}")
+
+    full, default = (folder.read(full=is_full).loaded.report.at_least(Severity.WARNING) for is_full in (True, False))
+
+    logging = ("logging", "the cluster collects the output of containers, and platform logs shows it")
+    assert [(found.path[-1], found.hint) for found in full] == [("uts", "a pod has a host name of its own"), logging]
+    assert [(found.path[-1], found.hint) for found in default] == [logging]

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from composeplat.compose.keys import ROWS
+from composeplat.compose.keys import ROWS, Handling
 from tests.conftest import shared
 from tests.law.tables import SERVICE, Key
 
@@ -78,9 +78,13 @@ def test_the_table_honors_keys_of_the_page() -> None:
     assert {(section, key) for section, key in rows - HONORED if section not in OWN_SECTIONS} == set()
 
 
-def test_keys_without_a_meaning_stay_warned() -> None:
-    """A key that has no meaning on Kubernetes has the same handling in both modes."""
-    assert {(row.section, row.key) for row in ROWS if row.full is not None} & WARNED == set()
+def test_keys_without_a_meaning_are_warned_of() -> None:
+    """A key that has no meaning on Kubernetes is warned of in full mode, with the reason."""
+    rows = {(row.section, row.key): row for row in ROWS}
+    found = {key: rows[key].handling_in(full=True) for key in WARNED}
+
+    assert found == dict.fromkeys(WARNED, Handling.WARNED)
+    assert sorted(key for key in WARNED if not rows[key].why) == []
 
 
 #: Sections of keys within those of the page.

@@ -254,6 +254,8 @@ HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent"))
 
 _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     **_SWARM,
+    (SERVICE, "attach"): _where_bool("this is the default here", value=True),
+    (SERVICE, "cgroup"): _where("this is the default here", "private"),
     (SERVICE, "container_name"): _explain_container_name,
     (SERVICE, "extra_hosts"): _explain_extra_hosts,
     (SERVICE, "network_mode"): _explain_network_mode,
