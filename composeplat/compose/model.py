@@ -286,7 +286,7 @@ class Service:
     @property
     def has_port_of_node(self) -> bool:
         """Whether a second pod of it can't start on the node of the first: both would have the node's ports."""
-        return self.is_global and self.networking.mode == HOST_NETWORK
+        return self.networking.mode == HOST_NETWORK and (self.is_global or bool(self.ports) or self.pod.has_ports)
 
     @property
     def workload_kind(self) -> str:

@@ -138,6 +138,8 @@ class SharedPod:
     """The groups of the configs and secrets of all members."""
     volumes: frozenset[str] = frozenset()
     """The named volumes of all members."""
+    has_ports: bool = False
+    """Whether any service in it has a port."""
     shares_processes: bool = False
 
 

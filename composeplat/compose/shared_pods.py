@@ -109,6 +109,7 @@ def _pod(checker: Checker, owner: Service, joining: list[Service]) -> Iterator[t
         keeps_data=any(service.keeps_data for service in everyone),
         groups=frozenset(mount.gid for service in everyone for mount in service.file_mounts if mount.gid),
         volumes=frozenset(m.source for service in everyone for m in service.mounts if m.kind == NAMED),
+        has_ports=any(service.ports for service in everyone),
         shares_processes=any(_PID in service.pod.joined for service in joining),
     )
     for service in joining:

@@ -61,7 +61,9 @@ def _spread(label: str, pods: Manifest, skew: int, otherwise: str) -> Manifest:
 def rolling_update(service: Service) -> Manifest:
     """Return the numbers of a rolling update; empty keeps Kubernetes' own."""
     update = service.scheduling.update
-    if update.parallelism is None and update.start_first is None:
+    # A DaemonSet replaces one pod after the other by itself.
+    must_stop = service.has_port_of_node and not service.is_global
+    if update.parallelism is None and update.start_first is None and not must_stop:
         return {}
     count: int | str = "100%" if update.parallelism == 0 else update.parallelism or 1
     surge, unavailable = (count, 0) if update.start_first and not service.has_port_of_node else (0, count)
