@@ -639,6 +639,7 @@ def test_an_invalid_definition(folder: Folder) -> None:
             " [invalid-value]"
         ),
         "compose.yaml:5:5: warning: services.web.cpuset is not supported and has no effect [unsupported-key]",
+        "  hint: the CPU manager of a node chooses the CPUs",
         (
             "compose.yaml:6:26: error: services.db.ports[0] must be a whole number from 1 to 65535, not '0'"
             " [invalid-value]"
@@ -749,7 +750,8 @@ def test_warnings(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
     assert registered.request("Deployment").name == "shop-workload/web"
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [text.removeprefix(f"{folder.path}/") for text in warned] == [
-        "compose.yaml:1:28: warning: services.web.cpuset is not supported and has no effect [unsupported-key]"
+        "compose.yaml:1:28: warning: services.web.cpuset is not supported and has no effect [unsupported-key]\n"
+        "  hint: the CPU manager of a node chooses the CPUs"
     ]
 
 
