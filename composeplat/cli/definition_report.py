@@ -1,7 +1,7 @@
 """The messages about a definition, and after errors how many of them ``platform init`` mends.
 
 Owns that last line: somebody who has never used this tool meets its errors first.
-Must not decide what is mended: :mod:`composeplat.compatibility` does. It is imported only where there are errors.
+Must not decide which errors are mended: :mod:`composeplat.compatibility` does, which is imported after errors only.
 """
 
 from __future__ import annotations

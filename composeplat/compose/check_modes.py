@@ -1,4 +1,4 @@
-"""Rules for ``deploy.mode``, ``x-schedule`` and the order of updates: what each kind of workload can't have.
+"""Rules for ``deploy.mode``, ``x-schedule`` and the order of updates: the limits of each kind of workload.
 
 Owns these rules, which only full mode has something for.
 Must not read nodes, as :mod:`composeplat.compose.check`, from which it is apart for its size.
@@ -63,7 +63,7 @@ def _check_order(checker: Checker, service: Service) -> None:
 
 
 def _why_not_first(service: Service) -> tuple[str, str] | None:
-    """Return why a new pod can't start before the old one ends, and what to write; None if it can."""
+    """Return why a new pod can't start before the old one ends, and the fix; None if it can."""
     kind = service.workload_kind
     if service.is_job:
         return f"on a {kind}: it is replaced as a whole", "leave it out"

@@ -140,7 +140,7 @@ def _check_privileges(checker: Checker, service: Service) -> None:
 
 
 def _check_host_namespaces(checker: Checker, service: Service) -> None:
-    """Report what the API server refuses in a pod that shares a namespace of its node."""
+    """Report settings that the API server refuses in a pod that shares a namespace of its node."""
     options, path = service.container, ("services", service.name)
     shared: list[str] = sorted(options.host_namespaces)
     if service.networking.mode == HOST_NETWORK:

@@ -82,7 +82,7 @@ def own_name_aliases(service: Service, *, has_early_name: bool) -> list[Manifest
     return [{"ip": "127.0.0.1", "hostnames": [name]}] if is_named else []
 
 
-#: What comes before a word that is no host: a program's place, a part of a path, a user, a database, a process.
+#: The text before a word that is no host: a program's place, a part of a path, a user, a database, a process.
 _NO_HOST = re.compile(
     r"(?:(?:^|[|&;(`\n]|\0-c\0)\s*|(?<!/)/|(?:user|dbname|database)=|(?:^|[\s\0])"
     r"(?:-[UudD]|--user(?:name)?|--db(?:name)?|--database|service|pgrep|pidof|pkill|killall)[\s\0=]+)\Z",

@@ -172,7 +172,7 @@ def _mounted_files(service: Service) -> dict[str, HostFile]:
 
 
 def _is_hidden(path: str, folder: Mount, service: Service) -> bool:
-    """Check for a volume, config or secret within a host folder: what the folder has at its path is not seen."""
+    """Check for a volume, config or secret within a host folder, which hides the folder's own entry."""
     within = [target for target in _other_targets(service) if target.startswith(f"{folder.target}/")]
     return any(f"{path}/".startswith(f"{target}/") for target in within)
 

@@ -29,7 +29,7 @@ def check_traefik_labels(checker: Checker, endpoints: Iterable[EndpointPlan]) ->
 
 
 def _route_for(checker: Checker, service: Service) -> str:
-    """Return what gives the service a URL, with the port that Traefik's labels name."""
+    """Return the key that gives the service a URL, with the port that Traefik's labels name."""
     label = next((name for name in service.labels if _PORT.match(name)), "")
     path = annotation_path(("services", service.name), label)
     is_known = label and service.labels[label].isdigit() and not checker.is_hidden(path)

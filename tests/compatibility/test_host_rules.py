@@ -77,7 +77,7 @@ def test_further_names(project: Project, address: str, keys: str, *, full: bool)
 
 
 def test_a_further_name_that_resolves(project: Project) -> None:
-    """A service of this name is what is meant, and another case is the same host."""
+    """A service of this name is meant, and another case is the same host."""
     text = "services: {db: {image: a, container_name: DB}, a: {image: a, environment: {DB_HOST: DB}}}"
 
     assert "unresolvable-host" not in [f.diagnostic.code for f in check(project(text)).all_findings]

@@ -645,7 +645,7 @@ def test_a_link_to_an_inactive_service(project: Project) -> None:
     ],
 )
 def test_an_error_has_no_others_behind_it(project: Project, text: str, expected: str) -> None:
-    """What could not be read is one error, and its users have none."""
+    """A section that could not be read is one error, and its users have none."""
     errors = project(text).read(full=True).loaded.report.at_least(Severity.ERROR)
 
     assert [error.message for error in errors] == [expected]

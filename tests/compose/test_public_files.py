@@ -1,4 +1,4 @@
-"""What Compose files of other projects say, and Docker Compose takes: it runs, or the hint has a fix."""
+"""Keys in Compose files of other projects, which Docker Compose takes: they work, or the hint has a fix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_shell_has_further_arguments(project: Project) -> None:
 
 
 def test_an_extended_service_without_an_image(project: Project) -> None:
-    """Without full mode the image is missing; the hint says what has it."""
+    """Without full mode the image is missing; the hint names the key that may have it."""
     texts = messages_and_hints(project, "services: {base: {image: x}, web: {extends: {service: base}}}")
 
     assert texts[0][1] == "full mode (--full) honors 'extends', which may have it; without full mode, set one of them"

@@ -177,7 +177,7 @@ def test_a_volume_within_another_is_copied_last(project: Project) -> None:
 
 
 def test_a_synced_file_at_the_path_of_a_config() -> None:
-    """A path has one mount: what ``platform watch`` puts into new pods gives way to a config."""
+    """A path has one mount: a file that ``platform watch`` puts into new pods gives way to a config."""
     config = FileMount(kind=FileKind.CONFIG, source="site", target="/site.conf")
     files = (HostFile("/site.conf", 0o644, b"1"), HostFile("/more.conf", 0o644, b"2"))
     service = Service(name="web", image="nginx", file_mounts=(config,), synced_files=files)

@@ -94,7 +94,7 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
 
 
 def _report_job(place: Field, kind: str, *, has_ports: bool) -> None:
-    """Warn of a policy that makes what may be a server a Job."""
+    """Warn of a policy that makes a possible server a Job."""
     message, fix = "makes the service a Job, which runs to completion and is not restarted after that", _SERVER
     if kind == ON_FAILURE:
         place.report("on-failure-job", message, fix)

@@ -44,9 +44,11 @@ type agent struct {
 	seen    map[string]bool
 	newest  string
 	session *session
-	trees   map[string]*keptTree
-	files   map[string]beneath.Place
-	synced  bool
+	// ending is closed when the session before this one has ended.
+	ending chan struct{}
+	trees  map[string]*keptTree
+	files  map[string]beneath.Place
+	synced bool
 }
 
 // A keptTree serves one stream at a time.
@@ -189,9 +191,17 @@ func (a *agent) serveControl(l *machineLink, stream *multiplexing.Stream) {
 		if a.session == running {
 			a.session = nil
 		}
+		earlier, over := a.ending, make(chan struct{})
+		a.ending = over
 		a.lock.Unlock()
 		running.detachViewer()
-		go running.hangUp()
+		go func(running *session) {
+			running.hangUp()
+			if earlier != nil {
+				<-earlier
+			}
+			close(over)
+		}(running)
 		running = nil
 	}
 	welcome := wire.Welcome{Boot: a.boot, Alive: running != nil}
@@ -368,6 +378,13 @@ func (a *agent) serveSession(body json.RawMessage, stream *multiplexing.Stream) 
 	var wanted wire.Session
 	if err := json.Unmarshal(body, &wanted); err != nil {
 		return
+	}
+	a.lock.Lock()
+	ending := a.ending
+	a.lock.Unlock()
+	if ending != nil {
+		// The command before may still have the ports of this one.
+		<-ending
 	}
 	a.lock.Lock()
 	running := a.session

@@ -26,7 +26,9 @@ const (
 	detachedTimeout = 10 * time.Minute
 	killTimeout     = 5 * time.Second
 	drainTimeout    = 200 * time.Millisecond
-	defaultPath     = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// maxLeftOutput is more than two full pipes, and the last piece that was read of them.
+	maxLeftOutput = 256 << 10
+	defaultPath   = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // A session is a running command. It survives lost links.
@@ -37,16 +39,18 @@ type session struct {
 	input    *os.File
 	master   *os.File
 
-	lock        sync.Mutex
-	changed     *sync.Cond
-	output      []chunk
-	start       int64
-	end         int64
+	lock    sync.Mutex
+	changed *sync.Cond
+	output  []chunk
+	start   int64
+	end     int64
+	// held counts the outputs that wait for a slow viewer.
+	held        int
 	received    int64
 	exit        *int
 	viewer      *viewer
 	hangUpTimer *time.Timer
-	hungUp      bool
+	hangUpOnce  sync.Once
 
 	// inputLock is held while input is written: that of a new viewer comes after what is left of the one before.
 	inputLock sync.Mutex
@@ -205,9 +209,11 @@ func (s *session) readOutput(kind byte, from *os.File) {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			s.lock.Lock()
+			s.held++
 			for s.viewer != nil && s.end-s.viewer.at+int64(n) > maxKeptOutput {
 				s.changed.Wait()
 			}
+			s.held--
 			s.output = append(s.output, chunk{kind, slices.Clone(buffer[:n])})
 			s.end += int64(n)
 			for s.end-s.start > maxKeptOutput {
@@ -225,16 +231,7 @@ func (s *session) readOutput(kind byte, from *os.File) {
 
 func (s *session) waitForExit(ended <-chan syscall.WaitStatus, read *sync.WaitGroup) {
 	status := <-ended
-	all := make(chan struct{})
-	go func() {
-		read.Wait()
-		close(all)
-	}()
-	// A background process may hold the output open for ever.
-	select {
-	case <-all:
-	case <-time.After(drainTimeout):
-	}
+	s.drain(read)
 	code := status.ExitStatus()
 	if status.Signaled() {
 		code = 128 + int(status.Signal())
@@ -244,6 +241,34 @@ func (s *session) waitForExit(ended <-chan syscall.WaitStatus, read *sync.WaitGr
 	s.input.Close()
 	s.changed.Broadcast()
 	s.lock.Unlock()
+}
+
+// drain waits until the output of a command that has ended is read, however long a slow viewer takes. A background process
+// may hold the output open for ever, and keep writing: nothing is waited for after a moment without output, or after as
+// much as the command can have left.
+func (s *session) drain(read *sync.WaitGroup) {
+	all := make(chan struct{})
+	go func() {
+		read.Wait()
+		close(all)
+	}()
+	s.lock.Lock()
+	end := s.end
+	s.lock.Unlock()
+	for before, most := end, end+maxLeftOutput; ; before = end {
+		select {
+		case <-all:
+			return
+		case <-time.After(drainTimeout):
+		}
+		s.lock.Lock()
+		held := s.held
+		end = s.end
+		s.lock.Unlock()
+		if held == 0 && end == before || end > most {
+			return
+		}
+	}
 }
 
 // attach serves a stream until it ends or another one replaces it.
@@ -406,15 +431,12 @@ func (s *session) signal(number syscall.Signal) {
 	}
 }
 
-// hangUp ends all processes in the command's process group.
+// hangUp ends all processes in the command's process group, and returns when they have ended.
 func (s *session) hangUp() {
-	s.lock.Lock()
-	again := s.hungUp
-	s.hungUp = true
-	s.lock.Unlock()
-	if again {
-		return
-	}
+	s.hangUpOnce.Do(s.endGroup)
+}
+
+func (s *session) endGroup() {
 	_ = syscall.Kill(-s.pid, syscall.SIGHUP)
 	_ = syscall.Kill(-s.pid, syscall.SIGCONT)
 	for until := time.Now().Add(killTimeout); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {

@@ -412,3 +412,20 @@ func TestFramesThatMakeNoSenseAreIgnored(t *testing.T) {
 		t.Fatalf("%d, %q", status, v.stdout.String())
 	}
 }
+
+// All output of a command arrives, also where it has ended long before it is read: the rest of 38 kB was lost.
+func TestSlowViewerGetsAll(t *testing.T) {
+	wanted := shellSession(`read line; echo a; sleep 0.2; i=0; while [ $i -lt 3000 ]; do printf '%0100d\n' $i; i=$((i+1)); done; echo end`)
+	running := started(t, wanted)
+	near, far := net.Pipe() // it has no buffer: a link with a full window
+	t.Cleanup(func() { near.Close() })
+	go func() { _ = running.attach(far, wanted, true) }()
+	v := &terminal{t: t, frames: wire.NewFrames(near, wire.SessionLimits.Lookup)}
+	must(t, wire.Receive(near, &v.reply))
+	must(t, v.frames.Send(wire.FrameInput, []byte("go\n")))
+	time.Sleep(2 * time.Second)
+	v.exitStatus()
+	if text := v.stdout.String(); !strings.HasSuffix(text, "\nend\n") || len(text) != 2+3000*101+4 {
+		t.Fatalf("%d bytes, the last are %q", len(text), text[max(0, len(text)-20):])
+	}
+}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
 			c.seen = append(c.seen, problem{side, "", why})
 		}
 	}
-	pending := c.problems.observe(c.seen)
+	pending := c.problems.observe(limitProblems(c.seen))
 	if done != nil && (c.isFirstCycle || done.isAny()) {
 		c.events.Emit("synced", Event{
 			"folder": c.number, "first": done.first, "seconds": time.Since(began).Seconds(),
@@ -96,14 +97,28 @@ func (c *cycle) addProblem(side, path string, err error) {
 const maxProblems = 200
 
 func (c *cycle) addProblems(side string, content *core.Entry) {
-	all := content.Problems()
-	slices.SortFunc(all, func(left, right *core.Problem) int { return strings.Compare(left.Path, right.Path) })
-	for _, found := range all[:min(len(all), maxProblems)] {
+	for _, found := range content.Problems() {
 		c.addProblem(side, found.Path, errors.New(found.Error))
 	}
-	if len(all) > maxProblems {
-		c.addProblem(side, "", fmt.Errorf("%d more files and links can't be synced", len(all)-maxProblems))
+}
+
+// limitProblems returns the first problems of each side, and how many more there are.
+func limitProblems(all []problem) (few []problem) {
+	slices.SortFunc(all, func(left, right problem) int {
+		return cmp.Or(strings.Compare(left.side, right.side), strings.Compare(left.path, right.path), strings.Compare(left.why, right.why))
+	})
+	count := map[string]int{}
+	for _, found := range all {
+		if count[found.side]++; count[found.side] <= maxProblems {
+			few = append(few, found)
+		}
 	}
+	for side, found := range count {
+		if found > maxProblems {
+			few = append(few, problem{side, "", fmt.Sprintf("%d more files and links can't be synced", found-maxProblems)})
+		}
+	}
+	return few
 }
 
 type done struct {
@@ -125,11 +140,8 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	}
 	part := c.scopeOf(seen)
 	c.settled, c.calm = views{}, nil
-	if c.intent != nil && c.base != nil {
-		content := applyDone(c.base.content, c.intent.there, seen.there.Content)
-		c.base = &base{head: c.base.head, content: applyDone(content, c.intent.here, seen.here.Content)}
-		c.base.head.ID = ""
-		c.intent = nil
+	if c.intent != nil {
+		c.recover(seen)
 	}
 	compared := part.cut(trees{c.ancestor(), seen.here.Content, seen.there.Content})
 	for side, content := range map[string]*core.Entry{"local": compared.here, "container": compared.there} {
@@ -157,8 +169,8 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	}
 	again = again || left
 	c.emitConflicts(made.conflicts)
-	if !first && len(made.there)+len(made.here) > 0 {
-		c.intent = &intent{here: made.here, there: made.there}
+	if len(made.there)+len(made.here) > 0 {
+		c.intent = c.recovered.and(made)
 		if err := c.intent.save(c.state, c.config, c.welcome.Volume); err != nil {
 			return true, nil, err
 		}
@@ -181,6 +193,12 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 		return true, nil, err
 	}
 	moded := modes.isChange()
+	if aligned := alignExecutable(after, next.head.Modes); len(aligned) > 0 {
+		if next.content, err = tree.Apply(next.content, aligned); err != nil {
+			return true, nil, err
+		}
+		changes = append(changes, aligned...)
+	}
 	changed := len(changes) > 0 || moded
 	if err := c.saveBase(next, changes, modes); err != nil {
 		return true, nil, err
@@ -196,10 +214,10 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	return again, &done{first: first, here: countEntries(made.here), there: countEntries(made.there), other: moded}, nil
 }
 
-// ancestor is the content of the base, or nil in a first sync.
+// ancestor is the content of the base. In a first sync, it has the files that an interrupted one has brought to both sides.
 func (c *cycle) ancestor() *core.Entry {
 	if c.base == nil {
-		return nil
+		return c.partial
 	}
 	return c.base.content
 }
@@ -272,11 +290,17 @@ func (c *cycle) execute(ctx context.Context, made *plan, seen views) (did outcom
 // baseChanges are the changes of the base after a cycle.
 func baseChanges(made *plan, did outcomes) []*core.Change {
 	changes := made.base
+	add := func(change *core.Change, result *core.Entry) {
+		// Where nothing was done, both sides still differ from the base as before.
+		if result.Equal(change.New, true) || !result.Equal(change.Old, true) {
+			changes = append(changes, &core.Change{Path: change.Path, New: result})
+		}
+	}
 	for i, change := range made.there {
-		changes = append(changes, &core.Change{Path: change.Path, New: did.there.Results[i+len(made.copies)]})
+		add(change, did.there.Results[i+len(made.copies)])
 	}
 	for i, change := range made.here {
-		changes = append(changes, &core.Change{Path: change.Path, New: did.here.Results[i]})
+		add(change, did.here.Results[i])
 	}
 	return changes
 }
@@ -304,9 +328,9 @@ func (c *cycle) saveBase(next *base, changes []*core.Change, modes modePlan) err
 	} else {
 		next.head.ID, next.journal = before.head.ID, before.journal
 	}
-	if c.intent != nil {
+	if c.intent != nil || c.recovered != nil {
 		dropIntent(c.state, c.config)
-		c.intent = nil
+		c.intent, c.recovered, c.partial, c.half = nil, nil, nil, half{}
 	}
 	if time.Since(c.saved) > saveInterval {
 		c.saved = time.Now()
@@ -441,6 +465,11 @@ func (c *cycle) additions(made *plan, seen views) tree.Additions {
 	with := tree.Additions{Modes: map[string]uint32{}}
 	if len(paths) > 0 {
 		with.Contents = c.local.ReadSmall(paths)
+	}
+	for _, loser := range made.copies {
+		if mode, has := seen.there.Modes.Get(loser.winner.Path); has && loser.entry.Kind == core.EntryKind_File {
+			with.Modes[loser.to] = mode
+		}
 	}
 	before := c.modesOfBase()
 	for _, change := range made.there {

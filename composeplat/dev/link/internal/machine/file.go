@@ -22,6 +22,26 @@ type file struct {
 	place    *beneath.Place
 	// withoutModes means that the file system here keeps no permissions.
 	withoutModes bool
+	flushes      chan chan struct{}
+}
+
+// flushDelay is how long it takes until a change in the container is reported, and a little more.
+const flushDelay = 400 * time.Millisecond
+
+// flush waits until all changes in the container before are here.
+func (f *file) flush(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, 5*flushDelay)
+	defer cancel()
+	done := make(chan struct{})
+	select {
+	case f.flushes <- done:
+	case <-limited.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-limited.Done():
+	}
 }
 
 // run syncs until its stream ends. It calls ready after each comparison.
@@ -55,6 +75,8 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 	}
 	again := time.NewTicker(longDelay)
 	defer again.Stop()
+	var flushed chan struct{}
+	var quiet <-chan time.Time
 	for {
 		if err := m.run(); err != nil {
 			return err
@@ -71,6 +93,10 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 			}
 			m.observeThere(state)
 		case <-again.C:
+		case flushed = <-f.flushes:
+			quiet = time.After(flushDelay)
+		case <-quiet:
+			close(flushed)
 		}
 	}
 }

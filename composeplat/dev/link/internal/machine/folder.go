@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
 	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/tree"
 	"composeplat/link/internal/wire"
@@ -26,8 +28,13 @@ type folder struct {
 	// hasExceptions means that an ignored folder may contain files that are not ignored.
 	hasExceptions bool
 
-	base        *base
-	intent      *intent
+	base   *base
+	intent *intent
+	// recovered is an intent that was interrupted, until the next base is saved, and half the paths that it left without a mode.
+	recovered *intent
+	half      half
+	// partial has the files that an interrupted first sync has brought to both sides.
+	partial     *core.Entry
 	saved       time.Time
 	halted      bool
 	conflicts   map[conflict]bool
@@ -115,6 +122,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	if f.base == nil || f.base.head.Volume != welcome.Volume {
 		f.base = loadBase(f.state, f.config, welcome.Volume)
 		f.intent = loadIntent(f.state, f.config, welcome.Volume)
+		f.recovered, f.partial, f.half = nil, nil, half{}
 	}
 	c := &cycle{folder: f, remote: remote, welcome: welcome, isFirstCycle: true}
 	full := true

@@ -14,6 +14,60 @@ type intent struct {
 	here, there []*core.Change
 }
 
+// and returns an intent with the changes of a plan after those of one that was interrupted before, if there is one.
+func (i *intent) and(made *plan) *intent {
+	if i == nil {
+		return &intent{here: made.here, there: made.there}
+	}
+	return &intent{here: slices.Concat(i.here, made.here), there: slices.Concat(i.there, made.there)}
+}
+
+// half are the paths that an interrupted cycle has created or written, and that still have the mode with which that is done:
+// it is not one that anybody has chosen.
+type half struct{ here, there map[string]bool }
+
+func withoutMode(changes []*core.Change, now *tree.View) map[string]bool {
+	found := map[string]bool{}
+	for _, change := range changes {
+		tree.Walk(change.Path, change.New, func(path string, wanted *core.Entry) {
+			mode, has := now.Modes.Get(path)
+			if has && mode&^0o100 == 0o600 && wanted.Equal(findEntry(now.Content, path), false) {
+				found[path] = true
+			}
+		})
+	}
+	return found
+}
+
+// recover compares an interrupted intent with both sides.
+func (c *cycle) recover(seen views) {
+	c.half = half{withoutMode(c.intent.here, seen.here), withoutMode(c.intent.there, seen.there)}
+	if c.base != nil {
+		content := applyDone(c.base.content, c.intent.there, seen.there.Content)
+		c.base = &base{head: c.base.head, content: applyDone(content, c.intent.here, seen.here.Content)}
+		c.base.head.ID = ""
+	} else if isFolder(seen.here.Content) && isFolder(seen.there.Content) {
+		content := applyDone(withParents(slices.Concat(c.intent.there, c.intent.here), seen), c.intent.there, seen.there.Content)
+		c.partial = applyDone(content, c.intent.here, seen.here.Content)
+	}
+	c.intent, c.recovered = nil, c.intent
+}
+
+// withParents is the start of a base: the folders around changes that both sides have.
+func withParents(changes []*core.Change, seen views) *core.Entry {
+	root := &core.Entry{Kind: core.EntryKind_Directory}
+	for _, change := range changes {
+		for at := range len(change.Path) {
+			folder := change.Path[:at]
+			if change.Path[at] == '/' && findEntry(root, folder) == nil && isFolder(findEntry(seen.here.Content, folder)) &&
+				isFolder(findEntry(seen.there.Content, folder)) {
+				root = applyChange(root, folder, &core.Entry{Kind: core.EntryKind_Directory})
+			}
+		}
+	}
+	return root
+}
+
 type intentHead struct {
 	Volume string   `json:"volume"`
 	Paths  []string `json:"paths"`

@@ -80,7 +80,7 @@ func (c *client) run(reach dialer) (int, error) {
 	for number, folder := range config.Folders {
 		if folder.File {
 			c.files = append(c.files, &file{number: number, config: folder, state: config.State, events: events,
-				problems: problems{events: events, folder: number}})
+				problems: problems{events: events, folder: number}, flushes: make(chan chan struct{})})
 			continue
 		}
 		made, err := newFolder(number, folder, config.State, events)
@@ -404,6 +404,9 @@ func (c *client) flush(ctx context.Context, link *wire.Link) {
 	var all sync.WaitGroup
 	for _, folder := range c.folders {
 		all.Go(func() { folder.flush(limited) })
+	}
+	for _, file := range c.files {
+		all.Go(func() { file.flush(limited) })
 	}
 	all.Wait()
 }

@@ -13,6 +13,8 @@ type modePlan struct {
 	set         map[string]uint32
 	gone        []string
 	here, there map[string]uint32
+	// tried are those that are to be set, or have been refused before.
+	tried map[refusal]bool
 }
 
 func (m modePlan) isChange() bool { return len(m.set)+len(m.gone) > 0 }
@@ -47,12 +49,18 @@ func (c *cycle) setModes(next *base, wanted modePlan, did outcomes) error {
 	if next.head.Modes = c.modesOfBase(); next.head.Modes == nil {
 		next.head.Modes = map[string]uint32{}
 	}
+	for attempt := range c.refused {
+		if wanted.tried[attempt] {
+			// The side has not got it: it is not the mode of both.
+			delete(wanted.set, attempt.path)
+		}
+	}
 	for _, path := range wanted.gone {
 		delete(next.head.Modes, path)
 	}
 	maps.Copy(next.head.Modes, wanted.set)
 	for attempt, why := range c.refused {
-		if next.head.Modes[attempt.path] != attempt.mode {
+		if !wanted.tried[attempt] {
 			delete(c.refused, attempt)
 			continue
 		}
@@ -78,11 +86,16 @@ func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uin
 	if path == "" || !isFolder(entry) && entry.Kind != core.EntryKind_File {
 		return 0, false
 	}
-	ours, hereHas := seen.here.Modes.Get(path)
-	theirs, thereHas := seen.there.Modes.Get(path)
+	ours, hereHas := modeOfKind(seen.here, path, entry)
+	theirs, thereHas := modeOfKind(seen.there, path, entry)
 	agreed, had := before[path]
 	switch {
-	case !hereHas && !thereHas && isNewThere && !c.local.HasModes():
+	case hereHas && c.half.there[path]:
+		return ours, true
+	case thereHas && c.half.here[path] && !c.config.OneWay:
+		return theirs, true
+	case !hereHas && !thereHas && (isFolder(entry) || isNewThere && !c.local.HasModes()):
+		// A folder that moved while it was read has no mode yet: a new one must not stay with that of its creation.
 		return modeWithoutModes, true
 	case !hereHas && !thereHas:
 		return 0, false
@@ -92,12 +105,33 @@ func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uin
 	return ours, true
 }
 
+// alignExecutable returns the changes of the base by which its files are as executable as their modes say: they would seem
+// to be changed on the side that has got its mode from the other one.
+func alignExecutable(content *core.Entry, modes map[string]uint32) (changes []*core.Change) {
+	tree.Walk("", content, func(path string, entry *core.Entry) {
+		mode, has := modes[path]
+		if executable := mode&0o111 != 0; has && entry.Kind == core.EntryKind_File && entry.Executable != executable {
+			changes = append(changes, &core.Change{Path: path, New: &core.Entry{Kind: entry.Kind, Digest: entry.Digest, Executable: executable}})
+		}
+	})
+	return changes
+}
+
+// modeOfKind returns the mode of a path in a view, unless a folder is there instead of a file, or a file instead of a folder.
+func modeOfKind(view *tree.View, path string, entry *core.Entry) (mode uint32, has bool) {
+	mode, has = view.Modes.Get(path)
+	if has && (tree.EntryAt(view.Content, path).GetKind() == core.EntryKind_File) != (entry.Kind == core.EntryKind_File) {
+		return 0, false
+	}
+	return mode, has
+}
+
 // planModes chooses the modes of the entries that a cycle has compared, before and after it, and finds those to set on each
 // side.
 func (c *cycle) planModes(before, after *core.Entry, seen views, made *plan, did outcomes) modePlan {
 	newHere := changedPaths(made.here, did.here.Results)
 	newThere := changedPaths(made.there, did.there.Results[min(len(made.copies), len(did.there.Results)):])
-	m := modePlan{set: map[string]uint32{}, here: map[string]uint32{}, there: map[string]uint32{}}
+	m := modePlan{set: map[string]uint32{}, here: map[string]uint32{}, there: map[string]uint32{}, tried: map[refusal]bool{}}
 	known := c.modesOfBase()
 	has := map[string]bool{}
 	tree.Walk("", after, func(path string, entry *core.Entry) {
@@ -111,11 +145,17 @@ func (c *cycle) planModes(before, after *core.Entry, seen views, made *plan, did
 		if had, known := known[path]; !known || had != wanted {
 			m.set[path] = wanted
 		}
-		if (newHere[path] || hereHas && ours != wanted) && c.maySetMode("local", path, wanted) {
-			m.here[path] = wanted
+		if newHere[path] || hereHas && ours != wanted {
+			m.tried[refusal{"local", path, wanted}] = true
+			if c.maySetMode("local", path, wanted) {
+				m.here[path] = wanted
+			}
 		}
-		if (newThere[path] || thereHas && theirs != wanted) && c.maySetMode("container", path, wanted) {
-			m.there[path] = wanted
+		if newThere[path] || thereHas && theirs != wanted {
+			m.tried[refusal{"container", path, wanted}] = true
+			if c.maySetMode("container", path, wanted) {
+				m.there[path] = wanted
+			}
 		}
 	})
 	tree.Walk("", before, func(path string, _ *core.Entry) {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,7 +20,7 @@ func (c *cycle) saveReplaced(made *plan) (again bool, err error) {
 	if len(made.replaced) == 0 {
 		return false, nil
 	}
-	path := filepath.Join(c.state, "replaced", time.Now().Format("20060102-150405.000"))
+	path := filepath.Join(c.state, "replaced", fmt.Sprintf("%s-%d", time.Now().Format("20060102-150405.000"), c.number))
 	place, err := beneath.Find(path, c.state)
 	if err != nil {
 		return true, err

@@ -130,7 +130,7 @@ func TestModesGoBothWays(t *testing.T) {
 	equal(t, "urwxr-xr-x", mode(w.here("run")))
 }
 
-// One side changes what is in a file, the other one its mode: nothing is lost by taking both.
+// One side changes the content of a file, the other one its mode: nothing is lost by taking both.
 func TestModesAndContentsAreMerged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

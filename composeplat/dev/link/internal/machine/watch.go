@@ -85,7 +85,9 @@ type watchedFolder struct {
 	tree     *tree.Tree
 	includes ignore.Ignorer
 	last     *tree.View
-	failure  string
+	// unread are the entries that can't be read now, as they were before.
+	unread  map[string]*core.Entry
+	failure string
 }
 
 func newWatchedFolder(number int, config WatchFolderConfig, state string, events *Events) (*watchedFolder, error) {
@@ -105,7 +107,7 @@ func newWatchedFolder(number int, config WatchFolderConfig, state string, events
 	includes, err := tree.NewIgnorer(config.Includes)
 	return &watchedFolder{
 		config: config, number: number, events: events, tree: watched, includes: includes,
-		problems: problems{events: events, folder: number},
+		problems: problems{events: events, folder: number}, unread: map[string]*core.Entry{},
 	}, err
 }
 
@@ -201,8 +203,15 @@ type comparison struct {
 }
 
 func (d *comparison) compare(name string, before, after *core.Entry) {
-	if after != nil && after.Kind == core.EntryKind_Problematic {
-		// It is there, and can't be read: it is reported as a problem.
+	if isProblem(before) {
+		before = d.folder.unread[name]
+		delete(d.folder.unread, name)
+	}
+	if isProblem(after) {
+		// It is there, and can't be read: it is reported as a problem, and compared with its earlier state when it can be, or is gone.
+		if before != nil {
+			d.folder.unread[name] = before
+		}
 		return
 	}
 	wasFolder, isFolder := isRealFolder(before), isRealFolder(after)
@@ -244,6 +253,10 @@ func (d *comparison) isSame(name string, before, after *core.Entry) bool {
 func modeIn(view *tree.View, name string) uint32 {
 	mode, _ := view.Modes.Get(name)
 	return mode
+}
+
+func isProblem(entry *core.Entry) bool {
+	return entry != nil && entry.Kind == core.EntryKind_Problematic
 }
 
 func isRealFolder(entry *core.Entry) bool {

@@ -19,7 +19,7 @@ import (
 	"composeplat/link/internal/container"
 )
 
-// The test program is the agent too, so that both ends are real processes.
+// The test program is the agent and `up` too, so that both ends are real processes, which can be killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
 		var err error
@@ -33,6 +33,13 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) == 3 && os.Args[1] == "up" {
+		config, err := ReadConfig(os.Args[2])
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(Up(config, NewEvents(os.Stderr)))
 	}
 	os.Exit(m.Run())
 }

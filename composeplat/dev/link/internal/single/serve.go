@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,8 +140,14 @@ func createSpare(folder *beneath.Folder, name string, content []byte, mode fs.Fi
 	}
 }
 
+// maxStem is how much of a name its copy keeps: file systems take names of 255 bytes, and a number may follow.
+const maxStem = 220
+
 // ConflictName is the name for the copy of a file that lost a conflict.
 func ConflictName(path string, now time.Time) string {
+	if name := path[strings.LastIndexByte(path, '/')+1:]; len(name) > maxStem {
+		path = strings.TrimSuffix(path, name) + strings.ToValidUTF8(name[:maxStem], "")
+	}
 	return path + ".conflict-" + now.Format("20060102-150405")
 }
 

@@ -171,8 +171,9 @@ func Write(place beneath.Place, content []byte, mode uint32) error {
 	if status, err := folder.Stat(place.Name()); err == nil && !status.Mode.IsRegular() {
 		return errNotAFile
 	}
-	if err := replace(folder, place.Name(), content, permissions); err == nil {
-		return nil
+	// On a full disk, writing into the file would damage it.
+	if err := replace(folder, place.Name(), content, permissions); err == nil || isFull(err) {
+		return err
 	}
 	file, err := folder.OpenFile(place.Name(), os.O_WRONLY|os.O_CREATE, permissions)
 	if err != nil {

@@ -87,6 +87,17 @@ func (m Modes) Equal(other Modes) bool {
 	return maps.EqualFunc(m.inside, other.inside, maps.Equal[map[string]uint32, map[string]uint32])
 }
 
+// of returns the modes of the paths that a tree has, and how many they are.
+func (m Modes) of(content *core.Entry) (of Modes, count int) {
+	modes := map[string]uint32{}
+	for name, mode := range m.All() {
+		if EntryAt(content, name) != nil {
+			modes[name] = mode
+		}
+	}
+	return Modes{}.with(modes, nil), len(modes)
+}
+
 // with returns the modes after changes: those that are set are not gone.
 func (m Modes) with(set map[string]uint32, gone []string) Modes {
 	next := Modes{make(map[string]map[string]uint32, len(m.inside)+1)}

@@ -67,7 +67,12 @@ func (n *narrowed) add(t *Tree, dirty map[string]bool, name string, folder *core
 		n.remember(t, inside, entry)
 		switch {
 		case entry.Kind != core.EntryKind_Directory:
-			Walk(inside, entry, func(name string, entry *core.Entry) { n.remember(t, name, entry) })
+			Walk(inside, entry, func(name string, entry *core.Entry) {
+				n.remember(t, name, entry)
+				if isFolder(entry) {
+					n.folders[name] = entry
+				}
+			})
 		case dirty[inside]:
 			result.Contents[child] = n.add(t, dirty, inside, entry)
 		case len(entry.Contents) == 0:
@@ -171,7 +176,7 @@ func (t *Tree) changedModes(n *narrowed, cache *core.Cache) map[string]bool {
 			continue
 		}
 		status, err := t.root.Stat(name)
-		if had, known := t.view.Modes.Get(name); known && err == nil && status.Mode.IsDir() && had != uint32(status.Mode.Perm()) {
+		if had, known := t.view.Modes.Get(name); err == nil && status.Mode.IsDir() && (!known || had != uint32(status.Mode.Perm())) {
 			changed[name] = true
 		}
 	}
@@ -182,7 +187,7 @@ func (t *Tree) changedModes(n *narrowed, cache *core.Cache) map[string]bool {
 func (t *Tree) addMode(modes map[string]uint32, cache *core.Cache, name string, entry *core.Entry) {
 	switch {
 	case t.withoutModes || entry == nil || name == "":
-	case entry.Kind == core.EntryKind_Directory:
+	case isFolder(entry):
 		if status, err := t.root.Stat(name); err == nil && status.Mode.IsDir() {
 			modes[name] = uint32(status.Mode.Perm())
 		}

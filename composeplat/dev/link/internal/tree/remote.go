@@ -28,6 +28,8 @@ type Remote struct {
 	answers chan answer
 	changed chan struct{}
 	view    *View
+	// entries and modes are at least as many as the view has.
+	entries, modes int
 
 	lock       sync.Mutex
 	watchError string
@@ -157,7 +159,7 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 		return nil, err
 	}
 	var head scanAnswer
-	if err := wire.ReceiveHead(in, &head); err != nil {
+	if err := receiveScan(in, &head); err != nil {
 		return nil, invalidAnswer(err)
 	}
 	changes, err := unpackMessages(in, newChange, -1)
@@ -180,15 +182,58 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	if err != nil {
 		return nil, invalidAnswer(err)
 	}
+	if err := r.limitEntries(content, changes); err != nil {
+		return nil, invalidAnswer(err)
+	}
 	since := r.view.Number
 	for path, mode := range head.Modes {
+		if EntryAt(content, path) == nil {
+			delete(head.Modes, path)
+			continue
+		}
 		head.Modes[path] = mode & 0o777
 	}
-	r.view = newView(content, r.view.Modes.with(head.Modes, head.Gone), head.Files, head.Bytes)
+	modes := r.view.Modes.with(head.Modes, head.Gone)
+	if r.modes += len(head.Modes); r.modes > maxEntries {
+		modes, r.modes = modes.of(content)
+	}
+	r.view = newView(content, modes, head.Files, head.Bytes)
 	if r.view.Changed = head.paths(changes); r.view.Changed != nil {
 		r.view.Since = since
 	}
 	return r.view, nil
+}
+
+// receiveScan reads the head of a scan, whose modes take far more memory than bytes.
+func receiveScan(in *bytes.Reader, head *scanAnswer) error {
+	raw, err := wire.ReceiveRaw(in)
+	if err != nil {
+		return err
+	}
+	// Each path is followed by one of these.
+	if bytes.Count(raw, []byte(`":`))+bytes.Count(raw, []byte(`",`)) > 2*maxEntries {
+		return fmt.Errorf("more than %d modes", maxEntries)
+	}
+	return json.Unmarshal(raw, head)
+}
+
+// limitEntries limits how many entries all answers together may have. The tree is counted only when new ones may have made it
+// too large.
+func (r *Remote) limitEntries(content *core.Entry, changes []*core.Change) error {
+	count := func(entry *core.Entry) (entries int) {
+		Walk("", entry, func(string, *core.Entry) { entries++ })
+		return entries
+	}
+	for _, change := range changes {
+		r.entries += count(change.New)
+	}
+	if r.entries > maxEntries {
+		r.entries = count(content)
+	}
+	if r.entries > maxEntries {
+		return fmt.Errorf("more than %d entries", maxEntries)
+	}
+	return nil
 }
 
 // checkPath returns what is wrong with a path, which must be empty, or names separated by slashes.

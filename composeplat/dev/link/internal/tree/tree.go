@@ -297,7 +297,7 @@ func (t *Tree) modes() Modes {
 		modes[name] = entry.Mode & 0o777
 	}
 	Walk("", t.snapshot.Content, func(name string, entry *core.Entry) {
-		if name != "" && entry.Kind == core.EntryKind_Directory {
+		if name != "" && isFolder(entry) {
 			if status, err := t.root.Stat(name); err == nil && status.Mode.IsDir() {
 				modes[name] = uint32(status.Mode.Perm())
 			}

@@ -63,6 +63,10 @@ func (w *Watch) observe(folder, path string) bool {
 		}
 		return false
 	}
+	// The kernel has one watch for a folder that was moved, whose old name is dropped later.
+	if before := w.folders[int32(watch)]; before != folder && w.watches[before] == int32(watch) {
+		delete(w.watches, before)
+	}
 	w.folders[int32(watch)] = folder
 	w.watches[folder] = int32(watch)
 	return true
@@ -135,7 +139,8 @@ func (w *Watch) handle(watch int32, mask uint32, name string) {
 		if mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0 {
 			w.drop(inside)
 		}
-		if mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 {
+		_, watched := w.watches[inside]
+		if mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0 || mask&unix.IN_ATTRIB != 0 && !watched {
 			w.add(inside)
 		}
 	}

@@ -239,6 +239,11 @@ func ReceiveHead(from *bytes.Reader, message any) error {
 	return ReceiveAtMost(from, message, uint32(min(from.Len(), MaxBulk)))
 }
 
+// ReceiveRaw reads the message at the start of a frame as it is.
+func ReceiveRaw(from *bytes.Reader) ([]byte, error) {
+	return receive(from, uint32(min(from.Len(), MaxBulk)))
+}
+
 // Frames reads and writes frames, each a kind and a body, on a stream. Several goroutines may write.
 type Frames struct {
 	stream io.Closer
