@@ -2,10 +2,8 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
-	"syscall"
 
 	"composeplat/link/internal/wire"
 )
@@ -21,7 +19,7 @@ func listen(config *Config, events *Events) (*forwards, error) {
 	f := &forwards{}
 	for _, forward := range config.Forwards {
 		listener, err := net.Listen("tcp", forward.Listen)
-		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
+		if isTaken(err) {
 			host, _, _ := net.SplitHostPort(forward.Listen)
 			if listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
 				events.Emit("port-taken", Event{"requested": forward.Listen, "listen": listener.Addr().String()})

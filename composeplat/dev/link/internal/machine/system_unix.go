@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,6 +14,11 @@ import (
 func notifyResize(changed chan<- os.Signal) (stop func()) {
 	signal.Notify(changed, syscall.SIGWINCH)
 	return func() { signal.Stop(changed) }
+}
+
+// isTaken reports whether a port is another program's, or needs root.
+func isTaken(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
 }
 
 // waitForParent returns when the parent process has ended.

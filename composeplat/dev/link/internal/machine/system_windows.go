@@ -1,9 +1,12 @@
 package machine
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/windows"
 )
 
 const resizeInterval = 500 * time.Millisecond
@@ -37,6 +40,11 @@ func notifyResize(changed chan<- os.Signal) (stop func()) {
 		close(ended)
 		watching.Wait()
 	}
+}
+
+// isTaken reports whether a port is another program's, or reserved.
+func isTaken(err error) bool {
+	return errors.Is(err, windows.WSAEADDRINUSE) || errors.Is(err, windows.WSAEACCES)
 }
 
 // waitForParent returns when the parent process has ended: its number stays the same here.
