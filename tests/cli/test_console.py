@@ -46,6 +46,7 @@ def test_excerpt(project: Project) -> None:
         f"compose.yaml:5:5: {BOLD_YELLOW}warning{RESET}: {ISOLATION}",
         "    5 |     isolation: x",
         f"      |     {BOLD}^^^^^^^^^{RESET}",
+        "  hint: it is for containers of Windows",
         "1 error, 1 warning",
     ]
 
@@ -69,6 +70,7 @@ def test_no_color(project: Project, shell: dict[str, Any]) -> None:
         f"compose.yaml:5:5: warning: {ISOLATION}",
         "    5 |     isolation: x",
         "      |     ^^^^^^^^^",
+        "  hint: it is for containers of Windows",
         "1 error, 1 warning",
     ]
 
@@ -87,6 +89,7 @@ def test_no_terminal(project: Project) -> None:
     assert outcome.stderr.splitlines() == [
         f"compose.yaml:4:12: error: {SCALE}",
         f"compose.yaml:5:5: warning: {ISOLATION}",
+        "  hint: it is for containers of Windows",
         "1 error, 1 warning",
     ]
     assert "\x1b" not in outcome.stderr

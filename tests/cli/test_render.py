@@ -292,6 +292,7 @@ def test_warnings(project: Project) -> None:
     assert "kind: Deployment" in outcome.stdout
     assert outcome.stderr.splitlines() == [
         "compose.yaml:1:43: warning: services.web.isolation is not supported and has no effect [unsupported-key]",
+        "  hint: it is for containers of Windows",
         "1 warning",
     ]
 
@@ -305,6 +306,7 @@ def test_verbose(project: Project, option: str) -> None:
         ("compose.yaml:1:32: note: services.web.comand is not a key that Compose or this tool knows [unknown-key]"),
         "  hint: did you mean 'command'?",
         "compose.yaml:1:43: warning: services.web.isolation is not supported and has no effect [unsupported-key]",
+        "  hint: it is for containers of Windows",
         "compose.yaml:1:57: note: services.web.uts is ignored [ignored-key]",
         "1 warning, 2 notes",
     ]
@@ -318,6 +320,7 @@ def test_strict(project: Project) -> None:
         ("compose.yaml:1:32: error: services.web.comand is not a key that Compose or this tool knows [unknown-key]"),
         "  hint: did you mean 'command'?",
         "compose.yaml:1:43: error: services.web.isolation is not supported and has no effect [unsupported-key]",
+        "  hint: it is for containers of Windows",
         "2 errors",
     ]
 
