@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -48,21 +47,7 @@ func TestSessionsDoNotOverlap(t *testing.T) {
 type complainer struct{}
 
 func (complainer) open(context.Context) (io.ReadWriteCloser, string, error) {
-	near, far := net.Pipe()
-	go func() {
-		link, err := wire.Start(far, false)
-		if err != nil {
-			return
-		}
-		for {
-			stream, err := link.AcceptStream(context.Background())
-			if err != nil {
-				return
-			}
-			go complain(stream)
-		}
-	}()
-	return near, "complainer", nil
+	return acceptStreams(func(_ *wire.Link, stream wire.Conn) { go complain(stream) }), "complainer", nil
 }
 
 func complain(stream wire.Conn) {

@@ -259,8 +259,8 @@ func (h *hostile) file(stream io.ReadWriteCloser) {
 	}
 }
 
-// open implements reach.
-func (h *hostile) open(context.Context) (io.ReadWriteCloser, string, error) {
+// acceptStreams is the machine's end of a link to an agent that serves its streams so.
+func acceptStreams(serve func(*wire.Link, wire.Conn)) io.ReadWriteCloser {
 	near, far := net.Pipe()
 	go func() {
 		link, err := wire.Start(far, false)
@@ -272,10 +272,15 @@ func (h *hostile) open(context.Context) (io.ReadWriteCloser, string, error) {
 			if err != nil {
 				return
 			}
-			go h.serve(link, stream, h.random.Uint64())
+			serve(link, stream)
 		}
 	}()
-	return near, "hostile", nil
+	return near
+}
+
+// open implements reach.
+func (h *hostile) open(context.Context) (io.ReadWriteCloser, string, error) {
+	return acceptStreams(func(link *wire.Link, stream wire.Conn) { go h.serve(link, stream, h.random.Uint64()) }), "hostile", nil
 }
 
 func (h *hostile) serve(link *wire.Link, stream wire.Conn, seed uint64) {

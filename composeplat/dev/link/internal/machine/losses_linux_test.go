@@ -129,10 +129,21 @@ func TestDeletedAfterAHalfFirstSync(t *testing.T) {
 	}
 }
 
+// removeForGood removes a file here, which does not come back.
+func (w *world) removeForGood(name string) {
+	w.t.Helper()
+	must(w.t, os.Remove(w.here(name)))
+	w.goes(w.there(name))
+	time.Sleep(300 * time.Millisecond)
+	if _, err := os.Lstat(w.here(name)); err == nil {
+		w.t.Fatalf("%s is back", name)
+	}
+}
+
 // A file whose mode and content were merged is deleted for good: its mode seemed to be changed in the container.
 func TestMergedModeThenDeleted(t *testing.T) {
 	t.Parallel()
-	for number := range 10 {
+	for range 10 {
 		w := newWorld(t)
 		write(t, w.here("script"), "1")
 		w.startSynced()
@@ -141,11 +152,7 @@ func TestMergedModeThenDeleted(t *testing.T) {
 		must(t, os.Chmod(w.there("script"), 0o755))
 		w.start()
 		w.arrives(w.there("script"), "22")
-		must(t, os.Remove(w.here("script")))
-		time.Sleep(300 * time.Millisecond)
-		if _, err := os.Lstat(w.here("script")); err == nil {
-			t.Fatal("it is back", number)
-		}
+		w.removeForGood("script")
 		w.stop()
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// against is a Remote whose other end does what it wants with the stream, once it was asked something.
-func against(t *testing.T, agent func(io.ReadWriter)) *Remote {
+// remoteTo is a Remote and its other end.
+func remoteTo(t *testing.T) (*Remote, net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	remote, err := NewRemote(near, nil)
@@ -29,6 +29,13 @@ func against(t *testing.T, agent func(io.ReadWriter)) *Remote {
 		remote.Close()
 		far.Close()
 	})
+	return remote, far
+}
+
+// against is a Remote whose other end does what it wants with the stream, once it was asked something.
+func against(t *testing.T, agent func(io.ReadWriter)) *Remote {
+	t.Helper()
+	remote, far := remoteTo(t)
 	go func() {
 		if _, _, err := wire.NewCompressedFrames(far, limits.Lookup).Read(); err == nil {
 			agent(far)

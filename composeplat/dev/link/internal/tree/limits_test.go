@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"testing"
 
@@ -17,13 +16,7 @@ import (
 // answered is a Remote whose other end answers each request with the result of answer.
 func answered(t *testing.T, answer func(number int, kind byte) []byte) *Remote {
 	t.Helper()
-	near, far := net.Pipe()
-	remote, err := NewRemote(near, nil)
-	must(t, err)
-	t.Cleanup(func() {
-		remote.Close()
-		far.Close()
-	})
+	remote, far := remoteTo(t)
 	go func() {
 		frames := wire.NewCompressedFrames(far, limits.Lookup)
 		for number := 0; ; number++ {

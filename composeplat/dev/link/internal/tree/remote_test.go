@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -20,13 +19,7 @@ import (
 // answering is a Remote whose agent answers one request so.
 func answering(t *testing.T, answer func(frames *wire.Frames) error) *Remote {
 	t.Helper()
-	near, far := net.Pipe()
-	remote, err := NewRemote(near, nil)
-	must(t, err)
-	t.Cleanup(func() {
-		remote.Close()
-		far.Close()
-	})
+	remote, far := remoteTo(t)
 	go func() {
 		frames := wire.NewCompressedFrames(far, limits.Lookup)
 		if _, _, err := frames.Read(); err == nil {
