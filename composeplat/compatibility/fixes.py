@@ -59,6 +59,7 @@ class Fixes:
         self._loaded = loaded
         self._images = images
         self._names: dict[str, str] = {}
+        self._hosts = renamed_hosts(loaded)
         self.not_started = _not_started(loaded, plan)
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
         for service in loaded.project.services.values():
@@ -151,13 +152,12 @@ class Fixes:
             return ()
         service = self._loaded.project.services[str(path[1])]
         environment = find_node(self._loaded.document, "services", service.name, "environment")
-        hosts = renamed_hosts(self._loaded)
         entries: list[Entry] = []
         for variable in (str(path[3]),) if len(path) > _VARIABLE_DEPTH else tuple(service.environment):
             is_own = variable in service.environment
             before = (written_variable(environment, variable) or "") if is_own else service.variables[variable]
             text = before
-            for name, host in hosts.items():
+            for name, host in self._hosts.items():
                 text = replace_host(text, variable, name, host) if is_own or text == name else text
             if text != before:
                 line = f"{variable}: {yaml_text(text)}"

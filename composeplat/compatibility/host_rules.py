@@ -16,6 +16,7 @@ from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, find_node
 from composeplat.compose.origins import Checker, mount_path
+from composeplat.compose.parse.unsupported_keys import network_aliases
 from composeplat.diagnostics import PathKey
 from composeplat.names import clean, is_dns_label
 
@@ -55,8 +56,7 @@ def _further_names(document: Node | None, service: str) -> Iterator[str]:
         yield written.text
     networks = find_node(document, "services", service, "networks")
     for _, network in networks if isinstance(networks, Mapping) else ():
-        aliases = find_node(network, "aliases")
-        yield from (item.text for item in aliases if isinstance(item, Scalar)) if isinstance(aliases, Sequence) else ()
+        yield from (alias.text for alias in network_aliases(network))
 
 
 def replace_host(text: str, where: str, name: str, host: str) -> str:

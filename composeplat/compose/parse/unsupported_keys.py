@@ -116,7 +116,7 @@ def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
 def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
     entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
     name = _service_name(path)
-    aliases = [alias for entry in entries for alias in _aliases(entry) if alias.text != name]
+    aliases = [alias for entry in entries for alias in network_aliases(entry) if alias.text != name]
     if aliases:
         shown = join_some([alias.shown for alias in aliases], _MAX_ALIASES)
         return Explanation(f"others reach it as '{name}', not {shown}")
@@ -125,7 +125,8 @@ def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
     return Explanation("every service reaches every other by its name", is_harmless=True)
 
 
-def _aliases(entry: Node) -> list[Scalar]:
+def network_aliases(entry: Node) -> list[Scalar]:
+    """The aliases of a service in a network."""
     listed = entry.get("aliases") if isinstance(entry, Mapping) else None
     return [alias for alias in listed if isinstance(alias, Scalar)] if isinstance(listed, Sequence) else []
 

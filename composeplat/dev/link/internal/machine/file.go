@@ -32,16 +32,7 @@ const flushDelay = 400 * time.Millisecond
 func (f *file) flush(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 5*flushDelay)
 	defer cancel()
-	done := make(chan struct{})
-	select {
-	case f.flushes <- done:
-	case <-limited.Done():
-		return
-	}
-	select {
-	case <-done:
-	case <-limited.Done():
-	}
+	requestFlush(limited, f.flushes)
 }
 
 // run syncs until its stream ends. It calls ready after each comparison.

@@ -181,10 +181,13 @@ func (f *folder) idle(ctx context.Context, link *wire.Link) error {
 }
 
 // flush waits for a cycle with a full scan.
-func (f *folder) flush(ctx context.Context) {
+func (f *folder) flush(ctx context.Context) { requestFlush(ctx, f.flushes) }
+
+// requestFlush asks for a flush, and waits until it is done.
+func requestFlush(ctx context.Context, flushes chan<- chan struct{}) {
 	done := make(chan struct{})
 	select {
-	case f.flushes <- done:
+	case flushes <- done:
 	case <-ctx.Done():
 		return
 	}

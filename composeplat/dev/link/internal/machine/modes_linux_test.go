@@ -61,6 +61,35 @@ func TestRefusedModeFirst(t *testing.T) {
 	equal(t, os.FileMode(0o755), modeOf(w.here("script")))
 }
 
+// someArrive waits until some of many files have their new contents in a place, and not all of them.
+func (w *world) someArrive(place func(string) string) {
+	w.t.Helper()
+	w.eventually("some", func() bool {
+		for number := range 50 {
+			if info, err := os.Stat(place(fmt.Sprint(number))); err == nil && info.Size() == 2 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// allAreWhole checks that all files have their new contents and their mode on both sides.
+func (w *world) allAreWhole(count int) {
+	w.t.Helper()
+	bad := map[string]int{}
+	for number := range count {
+		for side, path := range map[string]string{"here": w.here(fmt.Sprint(number)), "there": w.there(fmt.Sprint(number))} {
+			if mode := modeOf(path); mode != 0o644 || read(path) != "22" {
+				bad[fmt.Sprint(side, " ", mode, read(path))]++
+			}
+		}
+	}
+	if len(bad) > 0 {
+		w.t.Errorf("%v", bad)
+	}
+}
+
 // The modes of files stay, also where the container is killed while it gets their new contents.
 func TestModesAfterAKilledContainer(t *testing.T) {
 	t.Parallel()
@@ -78,14 +107,7 @@ func TestModesAfterAKilledContainer(t *testing.T) {
 		write(t, w.here(fmt.Sprintf("%d", number)), "22")
 	}
 	w.start()
-	w.eventually("some", func() bool {
-		for number := range 50 {
-			if info, err := os.Stat(w.there(fmt.Sprint(number))); err == nil && info.Size() == 2 {
-				return true
-			}
-		}
-		return false
-	})
+	w.someArrive(w.there)
 	w.stopAgent()
 	w.hold(nil, marker)
 	w.eventually("all", func() bool {
@@ -97,17 +119,7 @@ func TestModesAfterAKilledContainer(t *testing.T) {
 		return true
 	})
 	time.Sleep(2 * time.Second)
-	bad := map[string]int{}
-	for number := range count {
-		for side, path := range map[string]string{"here": w.here(fmt.Sprint(number)), "there": w.there(fmt.Sprint(number))} {
-			if mode := modeOf(path); mode != 0o644 {
-				bad[fmt.Sprint(side, " ", mode)]++
-			}
-		}
-	}
-	if len(bad) > 0 {
-		t.Errorf("%v", bad)
-	}
+	w.allAreWhole(count)
 }
 
 // startProcess runs `up` as a process that can be killed.
@@ -148,29 +160,12 @@ func killUp(t *testing.T, first bool) {
 	}
 	w.config.Command = []string{"sleep", "1000"}
 	up := w.startProcess()
-	w.eventually("some", func() bool {
-		for number := range 50 {
-			if info, err := os.Stat(w.here(fmt.Sprint(number))); err == nil && info.Size() == 2 {
-				return true
-			}
-		}
-		return false
-	})
+	w.someArrive(w.here)
 	_ = up.Process.Kill()
 	_ = up.Wait()
 	w.startSynced()
 	time.Sleep(2 * time.Second)
-	bad := map[string]int{}
-	for number := range count {
-		for side, path := range map[string]string{"here": w.here(fmt.Sprint(number)), "there": w.there(fmt.Sprint(number))} {
-			if mode := modeOf(path); mode != 0o644 || read(path) != "22" {
-				bad[fmt.Sprint(side, " ", mode, read(path))]++
-			}
-		}
-	}
-	if len(bad) > 0 {
-		t.Errorf("%v", bad)
-	}
+	w.allAreWhole(count)
 }
 
 func TestModesAfterAKilledUp(t *testing.T)      { killUp(t, false) }
