@@ -177,10 +177,24 @@ class Up:
 
     def at(self, name: str, **wanted: object) -> float:
         """When an event was told first."""
-        found = until(
-            lambda: [t for t, e in self.events if e.get("event") == name and wanted.items() <= e.items()], 120
-        )
-        return float(found[0])
+        wanted = {"event": name, **wanted}
+        return float(until(self._running(lambda: [t for t, e in self.events if wanted.items() <= e.items()]), 120)[0])
+
+    def wait_for_output(self, seconds: float) -> None:
+        until(self._running(lambda: self.lines), seconds)
+
+    def _running(self, done: Callable[[], Any]) -> Callable[[], Any]:
+        """The same, which fails with the errors of the program once it has ended."""
+
+        def check() -> Any:
+            ended = self.process.poll()
+            found = done()
+            if ended is not None and not found:
+                errors = [str(event.get("message")) for _, event in self.events if event.get("severity") == "error"]
+                raise Failed(f"the program ended with status {ended}: {'; '.join(errors)}")
+            return found
+
+        return check
 
     def times_of(self, line: str) -> list[float]:
         """When a line was printed, each time."""
@@ -313,7 +327,7 @@ def parts_of_tar(ground: Ground, number: int) -> tuple[float, float]:
 def saves(ground: Ground) -> list[float]:
     (ground.source / "saved").write_text("start\n")
     up = Up(ground, ("sh", "-c", READER.format("/app")))
-    until(lambda: up.lines, 120)
+    up.wait_for_output(120)
     times = [save(ground.source, number, up) for number in range(SAVES)]
     up.end()
     return times
@@ -357,7 +371,8 @@ def slow_copies(ground: Ground) -> tuple[float, float]:
         tar = send_tar(slow, pod, "mkdir -p /code && tar -C /code -xf -", ground.folder / "code")
         up = Up(slow, ("sh", "-c", "find /app -type f | wc -l; sleep 100000"), service="code")
         synced = up.at("synced", first=True) - up.at("connected")
-        count = int(until(lambda: up.lines, 60)[0][1])
+        up.wait_for_output(60)
+        count = int(up.lines[0][1])
         up.end()
         ground.run("down", "code")
     finally:
@@ -442,7 +457,7 @@ def processor_of_saves(ground: Ground) -> tuple[float, float]:
     make_tree(folder, LARGE, SMALL_SIZE)
     (folder / "saved").write_text("start\n")
     up = Up(ground, ("sh", "-c", READER.format("/app")), service="large")
-    until(lambda: up.lines, 300)
+    up.wait_for_output(300)
     time.sleep(5)
     save(folder, 0, up)
     before = {name: ticks(name) for name in ("platform-link", "platform-agent")}

@@ -25,6 +25,7 @@ from composeplat.system.atomic import write_private
 BUILDER = "COMPOSEPLAT_BUILDER"
 _FOLDERS = ("instances", "defaults", "activity")
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
+_UNIX = "unix://"
 
 
 def builder_variables(
@@ -37,7 +38,7 @@ def builder_variables(
         return _of_user(named, users, environment, data_folder)
     if target.layout is not None:
         return _of_local_cluster(target.layout.buildkit_socket, data_folder)
-    if (users / "current").exists() or environment.get("DOCKER_HOST") or docker_socket.exists():
+    if environment.get("DOCKER_HOST") or docker_socket.exists() or _has_current(users):
         return _of_user("", users, environment, data_folder)
     socket = make_layout(environment).buildkit_socket
     if socket.exists():
@@ -53,6 +54,16 @@ def _users_folder(environment: Mapping[str, str]) -> Path:
     if environment.get("BUILDX_CONFIG"):
         return Path(environment["BUILDX_CONFIG"])
     return docker_folder(environment) / "buildx"
+
+
+def _has_current(users: Path) -> bool:
+    """Whether a builder is chosen that can be there: buildx notes Docker for the choice where there is none, too."""
+    try:
+        chosen = json.loads((users / "current").read_text(encoding="utf-8"))
+        name, endpoint = str(chosen.get("Name", "")), str(chosen.get("Key", ""))
+    except (OSError, ValueError, AttributeError):
+        return False
+    return bool(name) or not endpoint.startswith(_UNIX) or Path(endpoint.removeprefix(_UNIX)).exists()
 
 
 def _docker_contexts(environment: Mapping[str, str]) -> list[str]:

@@ -103,6 +103,32 @@ def test_none_at_all(shell: dict[str, str], tmp_path: Path) -> None:
         builder_variables(shell, target(), DataFolder(tmp_path / "data"), docker_socket=tmp_path / "none")
 
 
+@pytest.mark.parametrize(
+    ("current", "has_docker"),
+    [
+        ('{"Key": "unix:///gone/docker.sock", "Name": ""}', False),
+        ("", False),
+        ("[]", False),
+        ('{"Key": "ssh://far", "Name": ""}', True),
+        ('{"Key": "unix:///gone/docker.sock", "Name": "mine"}', True),
+    ],
+)
+def test_docker_that_is_noted_as_the_choice(
+    current: str, *, has_docker: bool, shell: dict[str, str], tmp_path: Path
+) -> None:
+    """A first `docker buildx` notes Docker's socket for the choice, with or without Docker: it must be there."""
+    users = tmp_path / "user" / ".docker" / "buildx"
+    users.mkdir(parents=True)
+    (users / "current").write_text(current)
+    layout = make_layout(shell)
+    layout.buildkit_socket.parent.mkdir(parents=True)
+    layout.buildkit_socket.touch()
+
+    found = builder_variables(shell, target(), DataFolder(tmp_path / "data"), docker_socket=tmp_path / "none")
+
+    assert found[BUILDER] == ("" if has_docker else "composeplat")
+
+
 def test_docker_with_none_of_its_own(shell: dict[str, str], tmp_path: Path) -> None:
     """With Docker alone, it is left to the provider, in a folder of ours."""
     shell["DOCKER_HOST"] = "tcp://127.0.0.1:1"
