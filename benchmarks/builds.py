@@ -1,6 +1,6 @@
 """Measure builds beside `buildx bake` on the same services, builder and registry.
 
-Owns what is built, and the limits the figures are held to.
+Owns the builds, and the limits of the figures.
 Both tools build and push, in turns; each run is a process of its own. Three cases: 20 services whose every step is
 known already, one service with a context of 50,000 files, and the same after a change of one of these files.
 """
@@ -39,10 +39,10 @@ class Case:
     name: str
     folder: Path
     at_most: float
-    """Times what buildx takes."""
+    """Times the time of buildx."""
     judged: tuple[str, ...] = ("platform build", "platform deploy")
     change: Callable[[], None] | None = None
-    """What happens before each run."""
+    """Called before each run."""
 
 
 Times = Mapping[str, Sequence[float]]
@@ -143,12 +143,12 @@ def report(case: Case, taken: Times) -> bool:
     return is_met
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 where the limits are met, else 1."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if the limits are met, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each tool after some to warm up")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    options = parser.parse_args(words)
+    options = parser.parse_args(args)
     met: list[bool] = []
 
     with tempfile.TemporaryDirectory() as name:

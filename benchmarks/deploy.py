@@ -1,16 +1,16 @@
 """Measure deploys on a simulated cluster, beside a Pulumi program written by hand and beside kubectl.
 
-Owns what is deployed, the steps that are timed, and the limits the figures are held to.
+Owns the services, the steps that are timed, and the limits of the figures.
 Every service becomes a Deployment and a Service; all tools get the same objects, each in a namespace of its own.
-A step is a process of its own, started as a user starts it, and the tools take turns, so that what else the machine
-does falls on all of them.
-After each step the cluster is asked whether it was done: a tool that fails early would win.
+A step is a process of its own, started as a user starts it, and the tools take turns, so that other work of the
+machine slows down all of them.
+After each step the objects in the cluster are checked: a tool that fails early would win.
 
-What is waited for differs, to our cost: `platform` waits until all is ready, and at the end until all pods have gone;
-the others are asked only to hand the objects over.
-The hand-written program says so by Pulumi's annotation: with simulated pods, which are ready at once, Pulumi's own
-waiting misses the moment now and then, and ends in failure after ten minutes.
-With ``--waiting`` it waits nevertheless, as the limit of a small first deploy needs, and such a failure ends the run.
+The waits differ, to our cost: `platform` waits until all is ready, and at the end until all pods have gone; the others
+only send their requests.
+The hand-written program has Pulumi's annotation to skip waits: with simulated pods, which are ready at once, Pulumi's
+own wait misses the moment now and then, and fails after ten minutes.
+With ``--waiting`` it waits nevertheless, for the limit of a small first deploy, and such a failure ends the run.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ WITHOUT_CHANGE_S = {10: 0.6, 100: 0.9, 500: 2.5}
 CHANGE_S = {"preview a change": 1.5, "change": 3.0}
 """The seconds that a change of one service may take; its deploy until the pods are ready."""
 FIRST_DEPLOY = {10: "pulumi", 100: "kubectl", 500: "kubectl"}
-"""By the number of services, what a first deploy may take no longer than; the hand-written program waits there."""
+"""By the number of services, the tool that a first deploy must not be slower than; the hand-written program waits."""
 CHANGED = "2000"
-"""What the changed service gets as the last word of its command."""
+"""The last argument of the changed service's command."""
 LINEAR_WITHIN = 1.1
-_TOO_LONG = 900
-_SETTLED_WITHIN = 60
+_MAX_RUN_S = 900
+_CALM_WITHIN_S = 60
 
 
 class Failed(Exception):
-    """A tool did not do what it is measured for."""
+    """A tool did not do its step."""
 
 
 @dataclass(kw_only=True)
-class Ground:
+class Testbed:
     """The cluster that all deploy to, and where the programs are."""
 
     folder: Path
@@ -93,20 +93,20 @@ class Tool:
     folder: Path
     variables: Mapping[str, str]
     statuses: Mapping[str, int] = field(default_factory=dict)
-    """Where success is told by another status than 0."""
+    """Of commands that report success with another status than 0."""
 
     def time(self, step: str) -> float:
         with tempfile.TemporaryFile() as output:
             began = time.perf_counter()
             done = subprocess.run(
                 list(self.commands[step]), cwd=self.folder, env=dict(self.variables), check=False,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=_TOO_LONG,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=_MAX_RUN_S,
             )  # fmt: skip
             seconds = time.perf_counter() - began
             if done.returncode != self.statuses.get(step, 0):
                 output.seek(0)
-                said = output.read().decode(errors="replace").strip().splitlines()
-                raise Failed(f"{self.name}: {step} ended with status {done.returncode}: {' | '.join(said[-4:])}")
+                output_text = output.read().decode(errors="replace").strip().splitlines()
+                raise Failed(f"{self.name}: {step} ended with status {done.returncode}: {' | '.join(output_text[-4:])}")
         return seconds
 
 
@@ -138,26 +138,26 @@ def definition(services: int, changed: int | None = None) -> str:
 # the tools ------------------------------------------------------------------------------------------------------------
 
 
-def make_tools(ground: Ground, services: int, upto: int, *, waits: bool) -> list[Tool]:
-    file = ground.folder / f"compose-{services}.yaml"
+def make_tools(testbed: Testbed, services: int, upto: int, *, waits: bool) -> list[Tool]:
+    file = testbed.folder / f"compose-{services}.yaml"
     file.write_text(definition(services))
-    changed = ground.folder / f"changed-{services}.yaml"
+    changed = testbed.folder / f"changed-{services}.yaml"
     changed.write_text(definition(services, services // 2))
-    tools = [our_tool(ground, file, changed)]
+    tools = [our_tool(testbed, file, changed)]
     if services <= upto:
-        tools.append(hand_written(ground, file, changed, waits=waits))
-    tools.append(kubectl(ground, file, changed))
+        tools.append(hand_written(testbed, file, changed, waits=waits))
+    tools.append(kubectl(testbed, file, changed))
     return tools
 
 
-def our_tool(ground: Ground, file: Path, changed: Path) -> Tool:
+def our_tool(testbed: Testbed, file: Path, changed: Path) -> Tool:
     platform = str(Path(sys.executable).with_name("platform"))
     namespace = "bench-platform"
     rest = ["-f", file.name, "--name", "bench", "--namespace", namespace]
     other = ["-f", changed.name, *rest[2:]]
     with_pulumi = ["env", "PLATFORM_SKIP_UNCHANGED=false", platform]
     return Tool(
-        name="platform", namespace=namespace, folder=file.parent, variables=ground.variables,
+        name="platform", namespace=namespace, folder=file.parent, variables=testbed.variables,
         commands={
             "deploy": [platform, "deploy", *rest],
             "preview": [platform, "preview", "--expect-no-changes", *rest],
@@ -171,15 +171,15 @@ def our_tool(ground: Ground, file: Path, changed: Path) -> Tool:
     )  # fmt: skip
 
 
-def hand_written(ground: Ground, file: Path, changed: Path, *, waits: bool) -> Tool:
+def hand_written(testbed: Testbed, file: Path, changed: Path, *, waits: bool) -> Tool:
     namespace = "bench-pulumi"
     variables = {
-        **ground.variables, "MANIFESTS": str(manifests(ground, file, namespace)),
-        "PULUMI_BACKEND_URL": f"file://{ground.folder}", "PULUMI_CONFIG_PASSPHRASE": "bench",
+        **testbed.variables, "MANIFESTS": str(manifests(testbed, file, namespace)),
+        "PULUMI_BACKEND_URL": f"file://{testbed.folder}", "PULUMI_CONFIG_PASSPHRASE": "bench",
         "PULUMI_SKIP_UPDATE_CHECK": "true", "WAITS": str(waits).lower(),
     }  # fmt: skip
-    with_change = ["env", f"MANIFESTS={manifests(ground, changed, namespace)}"]
-    program = str(ground.pulumi)
+    with_change = ["env", f"MANIFESTS={manifests(testbed, changed, namespace)}"]
+    program = str(testbed.pulumi)
     stack = ["--stack", namespace, "--non-interactive"]
     init = [program, "stack", "select", "--create", *stack]
     subprocess.run(init, cwd=HERE / "handwritten", env=variables, check=True, capture_output=True)
@@ -196,12 +196,12 @@ def hand_written(ground: Ground, file: Path, changed: Path, *, waits: bool) -> T
     )  # fmt: skip
 
 
-def kubectl(ground: Ground, file: Path, changed: Path) -> Tool:
+def kubectl(testbed: Testbed, file: Path, changed: Path) -> Tool:
     namespace = "bench-kubectl"
-    path, other = (str(manifests(ground, found, namespace)) for found in (file, changed))
-    program = [str(ground.kube), "kubectl", "--kubeconfig", str(ground.kubeconfig)]
+    path, other = (str(manifests(testbed, found, namespace)) for found in (file, changed))
+    program = [str(testbed.kube), "kubectl", "--kubeconfig", str(testbed.kubeconfig)]
     return Tool(
-        name="kubectl", namespace=namespace, folder=ground.folder, variables=ground.variables,
+        name="kubectl", namespace=namespace, folder=testbed.folder, variables=testbed.variables,
         commands={
             "deploy": [*program, "apply", "-f", path],
             "preview": [*program, "diff", "-f", path],
@@ -214,12 +214,12 @@ def kubectl(ground: Ground, file: Path, changed: Path) -> Tool:
     )  # fmt: skip
 
 
-def manifests(ground: Ground, file: Path, namespace: str) -> Path:
-    """The objects as `platform render` gives them, which are the ones that `platform deploy` makes."""
+def manifests(testbed: Testbed, file: Path, namespace: str) -> Path:
+    """The objects as `platform render` gives them, which `platform deploy` creates."""
     platform = str(Path(sys.executable).with_name("platform"))
-    words = [platform, "render", "-f", file.name, "--name", "bench", "--namespace", namespace]
-    done = subprocess.run(words, cwd=file.parent, env=ground.variables, capture_output=True, text=True, check=True)
-    path = ground.folder / f"{namespace}-{file.stem}.yaml"
+    args = [platform, "render", "-f", file.name, "--name", "bench", "--namespace", namespace]
+    done = subprocess.run(args, cwd=file.parent, env=testbed.variables, capture_output=True, text=True, check=True)
+    path = testbed.folder / f"{namespace}-{file.stem}.yaml"
     path.write_text(done.stdout)
     return path
 
@@ -227,21 +227,21 @@ def manifests(ground: Ground, file: Path, namespace: str) -> Path:
 # measuring ------------------------------------------------------------------------------------------------------------
 
 
-def measure(ground: Ground, services: int, runs: int, upto: int, *, waits: bool) -> dict[str, dict[str, Figures]]:
-    tools = make_tools(ground, services, upto, waits=waits)
+def measure(testbed: Testbed, services: int, runs: int, upto: int, *, waits: bool) -> dict[str, dict[str, Figures]]:
+    tools = make_tools(testbed, services, upto, waits=waits)
     for tool in tools:
-        ground.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": tool.namespace}})
-        _until_usable(ground.api, tool.namespace)
+        testbed.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": tool.namespace}})
+        _until_usable(testbed.api, tool.namespace)
     taken: dict[str, dict[str, list[float]]] = {tool.name: {step: [] for step in tool.commands} for tool in tools}
     for number in range(runs):
         for step in STEPS:
             for tool in (tool for tool in tools if step in tool.commands):
-                # Nobody is to pay for what the one before left the controllers to do.
-                _until_calm(ground.api, tools)
+                # The controllers may still be busy with the run before.
+                _until_calm(testbed.api, tools)
                 seconds = tool.time(step)
                 taken[tool.name][step].append(seconds)
                 print(f"  {services} services, run {number + 1}: {tool.name}: {step}: {seconds:.2f} s", file=sys.stderr)
-                _check(ground.api, tool, step, services)
+                _check(testbed.api, tool, step, services)
     return {
         name: {
             step: Figures(statistics.median(times), min(times), max(times)) for step, times in steps.items() if times
@@ -252,7 +252,7 @@ def measure(ground: Ground, services: int, runs: int, upto: int, *, waits: bool)
 
 def _check(api: Api, tool: Tool, step: str, services: int) -> None:
     wanted = 0 if step == "destroy" else services
-    deadline = time.monotonic() + _SETTLED_WITHIN
+    deadline = time.monotonic() + _CALM_WITHIN_S
     while (found := len(api.object_metadata(kind_path("apps/v1", "Deployment", tool.namespace)))) != wanted:
         if step == "destroy" and time.monotonic() < deadline:
             # A tool that waits for nothing is through before the last object has gone.
@@ -274,7 +274,7 @@ def _check_change(api: Api, tool: Tool, services: int) -> None:
 
 
 def _until_usable(api: Api, namespace: str) -> None:
-    """A namespace takes no pods before it has its service account."""
+    """A namespace can have pods once it has its service account."""
     while True:
         try:
             api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
@@ -354,7 +354,7 @@ def _cell(figures: Figures) -> str:
     return f"{figures.median:.2f} s ({figures.least:.2f}-{figures.most:.2f})"
 
 
-# the ground -----------------------------------------------------------------------------------------------------------
+# the testbed ----------------------------------------------------------------------------------------------------------
 
 
 def simulated_cluster(environment: Mapping[str, str]) -> LocalCluster:
@@ -363,15 +363,15 @@ def simulated_cluster(environment: Mapping[str, str]) -> LocalCluster:
 
 def prepare(
     folder: Path,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     make_cluster: Callable[[Mapping[str, str]], LocalCluster] = simulated_cluster,
-) -> tuple[Ground, LocalCluster]:
+) -> tuple[Testbed, LocalCluster]:
     """Start a simulated cluster of the benchmark's own."""
     environment = {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder / "cluster")}
     toolchain = Toolchain(environment)
     toolchain.need_all(DEPLOY_TOOLS)
     cluster = make_cluster(environment)
-    say(f"starting a simulated cluster of {NODES} nodes")
+    report(f"starting a simulated cluster of {NODES} nodes")
     cluster.start()
     bin_folder = folder / "bin"
     bin_folder.mkdir()
@@ -393,28 +393,28 @@ def prepare(
         "HOME": str(folder / "home"),
     }
     (folder / "home").mkdir()
-    ground = Ground(
+    testbed = Testbed(
         folder=folder, kubeconfig=cluster.layout.kubeconfig, api=Api(cluster.access), variables=variables,
         pulumi=toolchain.need(PULUMI).path, kube=toolchain.need(KUBE).path,
     )  # fmt: skip
-    return ground, cluster
+    return testbed, cluster
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 where every limit that could be judged is met, else 1."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if every limit that could be judged is met, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of services, from small to large")
     parser.add_argument("--runs", type=int, default=RUNS, help="rounds of every step by every tool")
     parser.add_argument("--peers-upto", type=int, default=100, help="most services the hand-written program is given")
     parser.add_argument("--waiting", action="store_true", help="the hand-written program waits until all is ready")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    options = parser.parse_args(words)
+    options = parser.parse_args(args)
     table: Table = {}
     with tempfile.TemporaryDirectory() as name:
-        ground, cluster = prepare(Path(name), lambda text: print(text, file=sys.stderr))
+        testbed, cluster = prepare(Path(name), lambda text: print(text, file=sys.stderr))
         try:
             for size in map(int, options.sizes.split(",")):
-                table[size] = measure(ground, size, options.runs, options.peers_upto, waits=options.waiting)
+                table[size] = measure(testbed, size, options.runs, options.peers_upto, waits=options.waiting)
         finally:
             cluster.delete()
     print(show(table))

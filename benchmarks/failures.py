@@ -1,8 +1,8 @@
-"""Measure how soon `platform deploy` tells why a service can't run, on a real local cluster.
+"""Measure how soon `platform deploy` reports why a service can't run, on a real local cluster.
 
 Owns three services that can't come up, and the moments that are timed: when the cluster knew, and when the command
 ended.
-The cluster is asked over and over what it knows while the command runs; a moment is known to within that pause.
+The events of the cluster are listed every 0.2 s while the command runs, so each moment is known to within that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS
 
 PORTS = {"api": 25643, "registry": 25700, "https": 25644, "http": 25680}
-PAUSE = 0.2
+POLL_INTERVAL_S = 0.2
 WITHIN = 20.0
 """Seconds after the second event."""
 
@@ -47,7 +47,7 @@ class Failed(Exception):
 class Row:
     case: str
     events: int
-    """How many events the cluster had of it when the command ended."""
+    """Events of the service in the cluster when the command ended."""
     first: float
     """Seconds from the command's start to the first."""
     second: float | None
@@ -60,7 +60,7 @@ class Row:
 
 
 def moments(api: Api, namespace: str) -> list[str]:
-    """Everything that says once more that a service can't run: each a name that comes once."""
+    """List the events and ended containers that show that a service can't run, by names that don't repeat."""
     found = []
     for event in api.items(kind_path("v1", "Event", namespace)):
         if event["reason"] in ("Failed", "FailedScheduling") and "ImagePullBackOff" not in event["message"]:
@@ -89,7 +89,7 @@ def measure(api: Api, case: str, folder: Path, namespace: str, variables: dict[s
         while not over.is_set():
             for moment in moments(api, namespace):
                 seen.setdefault(moment, time.monotonic() - began)
-            over.wait(PAUSE)
+            over.wait(POLL_INTERVAL_S)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -104,7 +104,7 @@ def measure(api: Api, case: str, folder: Path, namespace: str, variables: dict[s
         raise Failed(f"{case}: ended with status {done.returncode}: {done.stderr[-500:]}")
     times = sorted(seen.values())
     if not times:
-        raise Failed(f"{case}: the cluster told of no event")
+        raise Failed(f"{case}: the cluster has no event")
     return Row(case, len(times), times[0], times[1] if len(times) > 1 else None, ended)
 
 
@@ -117,11 +117,11 @@ def show(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 where every failure was told in time, else 1."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if every failure was reported in time, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    options = parser.parse_args(words)
+    options = parser.parse_args(args)
     with tempfile.TemporaryDirectory() as name:
         rows = on_a_cluster(Path(name), lambda api, variables: [
             measure(api, case, Path(name), f"bench-{number}", variables) for number, case in enumerate(SERVICES)
@@ -135,7 +135,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def on_a_cluster(folder: Path, use: Callable[[Api, dict[str, str]], Any]) -> Any:
-    """Use a local cluster of the benchmark's own."""
+    """Start a local cluster for the benchmark, and delete it at the end."""
     environment = {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder / "cluster")}
     toolchain = Toolchain(environment)
     toolchain.need_all(DEPLOY_TOOLS)

@@ -1,7 +1,7 @@
 """Measure how soon `platform ui` shows an environment, beside `platform status`, on a real local cluster.
 
 Owns the environment, and the moments that are timed: the address is printed, the definition and the status have come.
-Both commands take turns, so that what else the machine does falls on both. How smooth the page stays in a browser is
+Both commands take turns, so that other work of the machine slows down both. How smooth the page stays in a browser is
 measured by `tests/ui/test_smoothness.py`.
 """
 
@@ -78,11 +78,11 @@ def measure(folder: Path, variables: dict[str, str]) -> Figures:
     return Figures(*(statistics.median(column) for column in zip(*rows, strict=True)))
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 if the page is shown within the limit, else 1."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if the page is shown within the limit, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    options = parser.parse_args(words)
+    options = parser.parse_args(args)
     with tempfile.TemporaryDirectory() as name:
         found = failures.on_a_cluster(Path(name), lambda _, variables: measure(Path(name), variables))
     print(f"address after {found.address:.2f} s, shown after {found.shown:.2f} s; platform status {found.status:.2f} s")

@@ -1,7 +1,7 @@
 """Draw the figures of render.py and deploy.py as SVG: seconds by number of services, a line for each tool.
 
 Owns the scales and the drawing; both axes are logarithmic, so that a straight line at 45 degrees is linear growth.
-Must not measure: it reads what ``--json`` of the benchmarks has written.
+Must not measure: it reads the files that ``--json`` of the benchmarks has written.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Scale:
 
 
 def render_charts(content: Mapping[str, Any]) -> list[Chart]:
-    """The chart of what ``render.py --json`` wrote."""
+    """The chart of the figures of ``render.py --json``."""
     rows = content["rows"]
     tools = [tool for tool in ("platform", "kompose") if any(row[tool] for row in rows)]
     lines = {tool: [(row["services"], row[tool]["median"]) for row in rows if row[tool]] for tool in tools}
@@ -72,7 +72,7 @@ def render_charts(content: Mapping[str, Any]) -> list[Chart]:
 
 
 def deploy_charts(content: Mapping[str, Any]) -> list[Chart]:
-    """The charts of what ``deploy.py --json`` wrote: one for each step."""
+    """The charts of the figures of ``deploy.py --json``, a chart for each step."""
     table = sorted((int(size), tools) for size, tools in content["table"].items())
     names = list(dict.fromkeys(name for _, tools in table for name in tools))
     return [

@@ -1,12 +1,11 @@
 """Measure `platform render` as a whole process, beside `kompose convert` on the same file.
 
-Owns the definitions that are measured, how a run is timed, and the limits the figures are held to.
-Every run is a process of its own, started as a user starts it; the two tools take turns, so that what else the machine
-does falls on both.
-A tool is timed only if it ends with status 0 and gives the objects that are expected: one that fails early would win.
+Owns the definitions, the way a run is timed, and the limits of the figures.
+Every run is a process of its own, started as a user starts it; the two tools take turns, so that other work of the
+machine slows down both.
+A tool is timed only if it ends with status 0 and prints the expected objects: a tool that fails early would win.
 
-kompose asks for its own version once for every object, by starting itself where it finds itself on PATH, and that is
-most of its time.
+kompose gets its own version once for every object, by starting itself if it is on PATH, and that is most of its time.
 It is measured without, at its fastest, unless ``--as-installed`` is given.
 """
 
@@ -34,7 +33,7 @@ SIZES = (10, 100, 500)
 RUNS = 5
 
 JUDGED_FROM = 500
-"""Services from which the comparison counts: below, a process's start is most of what is measured."""
+"""Services from which the comparison counts: below, most of the time is the start of a process."""
 MOST_MEMORY = 150
 """MB, for the largest definition."""
 LINEAR_WITHIN = 1.1
@@ -42,7 +41,7 @@ LINEAR_WITHIN = 1.1
 
 
 class Failed(Exception):
-    """A tool did not do what it is measured for."""
+    """A tool did not do its step."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def definition(services: int) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What a process did, and the seconds and the resources it took."""
+    """The output of a process, and the seconds and the resources it took."""
 
     status: int
     output: bytes
@@ -132,7 +131,7 @@ def run_once(command: Sequence[str], folder: Path, environment: Mapping[str, str
             stdout=output,
             stderr=messages,
         )
-        # The peak of the child counts from before it is the tool: this script must stay smaller than what it measures.
+        # The peak of the child counts from before it is the tool: this script must stay smaller than the tool.
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -142,7 +141,7 @@ def run_once(command: Sequence[str], folder: Path, environment: Mapping[str, str
 
 
 def in_turns(cases: Mapping[str, Callable[[], _T]], runs: int) -> dict[str, list[_T]]:
-    """Warm each case up, then run them in turns, and return what the runs of each gave."""
+    """Warm each case up, then run them in turns, and return the runs of each."""
     for run_case in cases.values():
         run_case()
     taken: dict[str, list[_T]] = {name: [] for name in cases}
@@ -196,7 +195,7 @@ def our_tool() -> Tool:
 
 
 def find_peer(folder: Path, *, as_installed: bool) -> tuple[Tool | None, str]:
-    """Give kompose where it works, and its version; else nothing, and why."""
+    """Return kompose and its version if it works; else None, and why."""
     program = shutil.which("kompose")
     if program is None:
         return None, "kompose is not on PATH"
@@ -211,8 +210,8 @@ def find_peer(folder: Path, *, as_installed: bool) -> tuple[Tool | None, str]:
         return None, f"kompose {error}"
     except OSError as error:
         return None, f"kompose can't be run: {error.strerror}"
-    told = subprocess.run([program, "version"], capture_output=True, text=True, check=False)
-    return peer, told.stdout.strip() or "of unknown version"
+    version = subprocess.run([program, "version"], capture_output=True, text=True, check=False)
+    return peer, version.stdout.strip() or "of unknown version"
 
 
 # limits and output ----------------------------------------------------------------------------------------------------
@@ -253,18 +252,18 @@ def _cells(figures: Figures) -> str:
     return f"{times:<26}  {figures.memory:>3.0f} MB"
 
 
-def _options(words: Sequence[str] | None) -> argparse.Namespace:
+def _options(args: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of services, from small to large")
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each tool after one to warm up")
     parser.add_argument("--as-installed", action="store_true", help="let kompose find and start itself")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    return parser.parse_args(words)
+    return parser.parse_args(args)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 where every limit that could be judged is met, else 1."""
-    options = _options(words)
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if every limit that could be judged is met, else 1."""
+    options = _options(args)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,6 +1,6 @@
 """Measure the commands at few and at many services: no step may grow faster than its work.
 
-Owns the definition of many services, the steps, and what is measured of each: seconds, and of every process of the
+Owns the definition of many services, the steps, and their figures: seconds, and of every process of the
 run its processor time and its peak of memory, and the requests to the API server.
 Ten services are alike in every size: one has a volume, one an endpoint and two wait for others, so the work grows as
 the number of services does. A step is a process of its own, started as a user starts it.
@@ -29,14 +29,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from deploy import NODES, PORTS, Failed, Ground, prepare
+from deploy import NODES, PORTS, Failed, Testbed, prepare
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.local.layout import make_layout
 from composeplat.local.simulated import SimulatedCluster
 
 SIZES = (100, 300)
-"""What `make bench` measures; ``--sizes 100,1000`` takes several minutes."""
+"""The sizes of `make bench`; ``--sizes 100,1000`` takes several minutes."""
 STEPS = ("deploy", "preview", "no change", "preview with Pulumi", "one change", "status", "logs", "destroy")
 GROUP = 10
 """So many services are alike in every size."""
@@ -47,7 +47,7 @@ WITHIN = 1.25
 LEAST_S = 0.5
 """A step that is shorter with few services is mostly the start of a process, and its growth says nothing."""
 _KUBELET_PORT = PORTS["api"] + 7
-_TOO_LONG_S = 1800
+_MAX_RUN_S = 1800
 _SAMPLED_EVERY_S = 0.1
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _COUNTER = re.compile(r'^apiserver_request_total\{.*?verb="(\w+)".*?\} (\S+)$', re.MULTILINE)
@@ -55,7 +55,7 @@ _COUNTER = re.compile(r'^apiserver_request_total\{.*?verb="(\w+)".*?\} (\S+)$', 
 
 @dataclass(kw_only=True)
 class Process:
-    """What a program used; of several processes of one name it is the sum."""
+    """The resources that a program used; several processes of a name are added up."""
 
     processor_s: float = 0.0
     peak_mb: float = 0.0
@@ -152,7 +152,7 @@ def serve_logs(certificate: Path, key: Path) -> None:
 
 @dataclass(kw_only=True)
 class Sampler:
-    """What the processes of a run use, by samples of ``/proc``: the last moment of a process may be missing."""
+    """The resources of the processes of a run, by samples of ``/proc``: the last moment of a process may be missing."""
 
     root: int
     _seen: dict[int, tuple[str, Process]] = field(default_factory=dict)
@@ -218,48 +218,48 @@ def parse_requests(metrics: str) -> Counter[str]:
     return found
 
 
-def run_step(ground: Ground, name: str, args: Sequence[str], variables: Mapping[str, str]) -> Step:
-    before = parse_requests(ground.api.text("/metrics"))
+def run_step(testbed: Testbed, name: str, args: Sequence[str], variables: Mapping[str, str]) -> Step:
+    before = parse_requests(testbed.api.text("/metrics"))
     with tempfile.TemporaryFile() as output:
         began = time.perf_counter()
         process = subprocess.Popen(
-            list(args), cwd=ground.folder, env={**ground.variables, **variables},
+            list(args), cwd=testbed.folder, env={**testbed.variables, **variables},
             stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
         sampler = Sampler(root=process.pid)
         thread = threading.Thread(target=sampler.run, daemon=True)
         thread.start()
-        status = process.wait(timeout=_TOO_LONG_S)
+        status = process.wait(timeout=_MAX_RUN_S)
         seconds = time.perf_counter() - began
         processes = sampler.stop()
         thread.join()
         output.seek(0)
-        said = output.read().decode(errors="replace")
+        output_text = output.read().decode(errors="replace")
     if status:
-        print(said, file=sys.stderr)
-        raise Failed(f"{name} ended with status {status}: {' | '.join(said.strip().splitlines()[-4:])}")
-    _check_output(name, said)
-    after = parse_requests(ground.api.text("/metrics"))
+        print(output_text, file=sys.stderr)
+        raise Failed(f"{name} ended with status {status}: {' | '.join(output_text.strip().splitlines()[-4:])}")
+    _check_output(name, output_text)
+    after = parse_requests(testbed.api.text("/metrics"))
     requests = {verb: number - before[verb] for verb, number in sorted(after.items()) if number > before[verb]}
     return Step(seconds=seconds, processes=processes, requests=requests)
 
 
-def _check_output(name: str, said: str) -> None:
+def _check_output(name: str, output_text: str) -> None:
     """A step that does nothing would be fast."""
-    if name == "logs" and not said.count("a line of a log"):
+    if name == "logs" and not output_text.count("a line of a log"):
         raise Failed("logs: no line")
 
 
-def measure(ground: Ground, services: int) -> dict[str, Step]:
+def measure(testbed: Testbed, services: int) -> dict[str, Step]:
     namespace = f"bench-{services}"
-    file = ground.folder / f"scale-{services}.yaml"
+    file = testbed.folder / f"scale-{services}.yaml"
     file.write_text(definition(services))
-    changed = ground.folder / f"scale-{services}-changed.yaml"
+    changed = testbed.folder / f"scale-{services}-changed.yaml"
     changed.write_text(definition(services, "yes"))
     platform = str(Path(sys.executable).with_name("platform"))
     named = ["--name", "scale", "--namespace", namespace]
     rest = [*named, "--domain", "bench.example"]
-    patient = ["--timeout", str(_TOO_LONG_S)]
+    patient = ["--timeout", str(_MAX_RUN_S)]
     args = {
         "deploy": ["deploy", "--file", file.name, *rest, *patient],
         "preview": ["preview", "--expect-no-changes", "--file", file.name, *rest],
@@ -273,9 +273,9 @@ def measure(ground: Ground, services: int) -> dict[str, Step]:
     found: dict[str, Step] = {}
     for name in STEPS:
         variables = {"PLATFORM_SKIP_UNCHANGED": "false"} if "with Pulumi" in name else {}
-        found[name] = run_step(ground, name, [platform, *args[name]], variables)
+        found[name] = run_step(testbed, name, [platform, *args[name]], variables)
         print(f"  {services} services: {name}: {_cell(found[name])}", file=sys.stderr, flush=True)
-        _check_cluster(ground.api, namespace, name, 0 if name == "destroy" else services)
+        _check_cluster(testbed.api, namespace, name, 0 if name == "destroy" else services)
     return found
 
 
@@ -290,7 +290,7 @@ def _check_cluster(api: Api, namespace: str, name: str, wanted: int) -> None:
 
 
 def judge(table: Table) -> dict[str, bool | None]:
-    """Compare the largest size with the smallest, for each service; None is what these figures can't judge."""
+    """Compare the largest size with the smallest, for each service; None is a limit that these figures can't judge."""
     few, many = min(table), max(table)
     verdicts: dict[str, bool | None] = {}
     for name in STEPS:
@@ -324,23 +324,23 @@ def _cell(step: Step) -> str:
     return f"{step.seconds:.2f} s; {used}; {step.requests}"
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 where every limit that could be judged is met, else 1."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if every limit that could be judged is met, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of services, from small to large")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    options = parser.parse_args(words)
+    options = parser.parse_args(args)
     table: Table = {}
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
-        ground, cluster = prepare(Path(name), lambda text: print(text, file=sys.stderr), _logging_cluster)
+        testbed, cluster = prepare(Path(name), lambda text: print(text, file=sys.stderr), _logging_cluster)
         kubelet = multiprocessing.Process(
             target=serve_logs, args=(cluster.layout.keys / "api.crt", cluster.layout.keys / "api.key"), daemon=True
         )
         kubelet.start()
         try:
             for size in map(int, options.sizes.split(",")):
-                table[size] = measure(ground, size)
+                table[size] = measure(testbed, size)
         finally:
             kubelet.terminate()
             cluster.delete()

@@ -1,8 +1,8 @@
 """Measure how long short commands of `platform` take, beside the start of Python alone.
 
-Owns the commands that are measured, and the limits the figures are held to.
-Every run is a process of its own; the commands take turns, so that what else the machine does falls on all.
-A run counts only if it ends with status 0 and prints what is expected.
+Owns the commands, and the limits of the figures.
+Every run is a process of its own; the commands take turns, so that other work of the machine slows down all.
+A run counts only if it ends with status 0 and prints the expected output.
 
 The limits are of processor time: other work on the machine makes a run wait, which is no cost of ours.
 """
@@ -91,12 +91,12 @@ def table(figures: Mapping[str, Figures]) -> str:
     return "\n".join(lines)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 where every limit is met, else 1."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if every limit is met, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each command after one to warm up")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    options = parser.parse_args(words)
+    options = parser.parse_args(args)
     cases = find_cases()
     with tempfile.TemporaryDirectory() as name:
         Path(name, "compose.yaml").write_text(render.definition(SERVICES))

@@ -42,7 +42,7 @@ NAMESPACE = "bench"
 FILES, SIZE = 10_000, 4096
 LARGE, SMALL_SIZE = 100_000, 64
 UNDER_WAY = 64
-"""How many pieces of at most 64 KiB are on the wire at once."""
+"""Chunks of at most 64 KiB on the wire at once."""
 SWITCHED = 3000
 SAVES = 50
 IDLE = 20.0
@@ -94,11 +94,11 @@ READER = 'last=; while :; do read -r now < {}/saved; [ "$now" = "$last" ] || ech
 
 
 class Failed(Exception):
-    """The container did not come to have what it must."""
+    """The container does not have the files."""
 
 
 @dataclass
-class Ground:
+class Testbed:
     folder: Path
     variables: dict[str, str]
     kubectl: list[str]
@@ -108,50 +108,50 @@ class Ground:
     def source(self) -> Path:
         return self.folder / "src"
 
-    def platform(self, *words: str) -> list[str]:
+    def platform(self, *args: str) -> list[str]:
         return [
             str(Path(sys.executable).with_name("platform")),
-            *words[:1],
+            *args[:1],
             "--name",
             "bench",
             "-n",
             NAMESPACE,
-            *words[1:],
+            *args[1:],
         ]
 
-    def run(self, *words: str) -> None:
+    def run(self, *args: str) -> None:
         done = subprocess.run(
-            self.platform(*words), cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
+            self.platform(*args), cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise Failed(f"platform {words[0]}: {done.stderr[-800:]}")
+            raise Failed(f"platform {args[0]}: {done.stderr[-800:]}")
 
-    def in_container(self, *words: str) -> str:
-        (pod,) = [one["metadata"]["name"] for one in self.pods() if "platform-up" in one["metadata"]["name"]]
-        done = subprocess.run([*self.kubectl, "exec", pod, "--", *words], capture_output=True, text=True, check=True)
+    def in_container(self, *args: str) -> str:
+        (pod,) = [name for pod in self.pods() if "platform-up" in (name := pod["metadata"]["name"])]
+        done = subprocess.run([*self.kubectl, "exec", pod, "--", *args], capture_output=True, text=True, check=True)
         return done.stdout
 
     def running(self, service: str) -> str:
         """The service's own pod, once it runs."""
         fit = [
-            one
-            for one in self.pods()
-            if one["status"].get("phase") == "Running" and f"{service}-" in one["metadata"]["name"]
+            pod
+            for pod in self.pods()
+            if pod["status"].get("phase") == "Running" and f"{service}-" in pod["metadata"]["name"]
         ]
         return str(fit[0]["metadata"]["name"]) if len(fit) == 1 else ""
 
     def pods(self) -> list[dict[str, Any]]:
         found = self.api.items(kind_path("v1", "Pod", NAMESPACE))
-        return [one for one in found if "deletionTimestamp" not in one["metadata"]]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
 @dataclass
 class Up:
-    """A run of `platform up`, or of another program, and what it has told."""
+    """A run of `platform up`, or of another program, with its events and lines of output."""
 
-    ground: Ground
-    words: Sequence[str]
-    args: Sequence[str] = ()
+    testbed: Testbed
+    command: Sequence[str]
+    program: Sequence[str] = ()
     service: str = "app"
     process: subprocess.Popen[str] = field(init=False)
     began: float = field(init=False)
@@ -161,8 +161,8 @@ class Up:
     def __post_init__(self) -> None:
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            self.args or self.ground.platform("up", "--progress", "json", self.service, "--", *self.words),
-            cwd=self.ground.folder, env=self.ground.variables, text=True, stdout=subprocess.PIPE,
+            self.program or self.testbed.platform("up", "--progress", "json", self.service, "--", *self.command),
+            cwd=self.testbed.folder, env=self.testbed.variables, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, stdin=subprocess.PIPE,
         )  # fmt: skip
         for stream, take in ((self.process.stdout, self._line), (self.process.stderr, self._event)):
@@ -176,7 +176,7 @@ class Up:
             self.events.append((time.monotonic(), json.loads(text)))
 
     def at(self, name: str, **wanted: object) -> float:
-        """When an event was told first."""
+        """When an event was printed first."""
         wanted = {"event": name, **wanted}
         return float(until(self._running(lambda: [t for t, e in self.events if wanted.items() <= e.items()]), 120)[0])
 
@@ -205,8 +205,8 @@ class Up:
         self.process.wait(30)
 
 
-class LateServer:
-    """The API server behind a wire that takes half of ``DELAY`` each way, and can be slow too."""
+class DelayingProxy:
+    """A proxy of the API server that adds half of ``DELAY`` each way, and can limit the rate."""
 
     def __init__(self, rate: float = math.inf) -> None:
         self.rate = rate
@@ -222,14 +222,14 @@ class LateServer:
             except OSError:
                 return
             far = socket.create_connection(("127.0.0.1", PORTS["api"]))
-            for one, other in ((near, far), (far, near)):
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for source, target in ((near, far), (far, near)):
+                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 under_way: queue.Queue[tuple[float, bytes]] = queue.Queue(UNDER_WAY)
-                threading.Thread(target=self._take, args=(one, under_way), daemon=True).start()
-                threading.Thread(target=self._give, args=(other, under_way), daemon=True).start()
+                threading.Thread(target=self._read, args=(source, under_way), daemon=True).start()
+                threading.Thread(target=self._write, args=(target, under_way), daemon=True).start()
 
     @staticmethod
-    def _take(source: socket.socket, under_way: queue.Queue[tuple[float, bytes]]) -> None:
+    def _read(source: socket.socket, under_way: queue.Queue[tuple[float, bytes]]) -> None:
         content = b"-"
         while content:
             try:
@@ -238,7 +238,7 @@ class LateServer:
                 content = b""
             under_way.put((time.monotonic() + DELAY / 2, content))
 
-    def _give(self, target: socket.socket, under_way: queue.Queue[tuple[float, bytes]]) -> None:
+    def _write(self, target: socket.socket, under_way: queue.Queue[tuple[float, bytes]]) -> None:
         while True:
             due, content = under_way.get()
             time.sleep(max(0.0, due - time.monotonic()))
@@ -267,7 +267,7 @@ def until(done: Callable[[], Any], seconds: float) -> Any:
         if found:
             return found
         time.sleep(0.002)
-    raise Failed("it did not come to be in time")
+    raise Failed("the wait timed out")
 
 
 def make_tree(folder: Path, files: int, size: int) -> None:
@@ -277,24 +277,24 @@ def make_tree(folder: Path, files: int, size: int) -> None:
         path.write_bytes(os.urandom(size))
 
 
-def first_sync(ground: Ground, number: int) -> float:
+def first_sync(testbed: Testbed, number: int) -> float:
     """From the connection to everything being there, on a volume that has nothing yet."""
     service = f"fresh-{number}"
-    up = Up(ground, ("sleep", "100000"), service=service)
+    up = Up(testbed, ("sleep", "100000"), service=service)
     seconds = up.at("synced", first=True) - up.at("connected")
-    count = int(ground.in_container("sh", "-c", "find /app -type f | wc -l"))
+    count = int(testbed.in_container("sh", "-c", "find /app -type f | wc -l"))
     up.end()
-    ground.run("down", service)
+    testbed.run("down", service)
     if count < FILES:
         raise Failed(f"only {count} files are in the container")
     return seconds
 
 
-def tar_over_exec(ground: Ground, number: int) -> float:
-    pod = until(partial(ground.running, "app"), 60)
-    seconds = send_tar(ground, pod, f"mkdir -p /copy-{number} && tar -C /copy-{number} -xf -")
+def tar_over_exec(testbed: Testbed, number: int) -> float:
+    pod = until(partial(testbed.running, "app"), 60)
+    seconds = send_tar(testbed, pod, f"mkdir -p /copy-{number} && tar -C /copy-{number} -xf -")
     count = subprocess.run(
-        [*ground.kubectl, "exec", pod, "--", "sh", "-c", f"find /copy-{number} -type f | wc -l"],
+        [*testbed.kubectl, "exec", pod, "--", "sh", "-c", f"find /copy-{number} -type f | wc -l"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     if int(count.stdout) < FILES:
@@ -302,57 +302,57 @@ def tar_over_exec(ground: Ground, number: int) -> float:
     return seconds
 
 
-def send_tar(ground: Ground, pod: str, script: str, folder: Path | None = None) -> float:
+def send_tar(testbed: Testbed, pod: str, script: str, folder: Path | None = None) -> float:
     """Send a tree as an archive to a script in the container."""
     began = time.monotonic()
     with subprocess.Popen(
-        [str(shutil.which("tar")), "-C", str(folder or ground.source), "-cf", "-", "."], stdout=subprocess.PIPE
+        [str(shutil.which("tar")), "-C", str(folder or testbed.source), "-cf", "-", "."], stdout=subprocess.PIPE
     ) as tar:
-        subprocess.run([*ground.kubectl, "exec", "-i", pod, "--", "sh", "-c", script], stdin=tar.stdout, check=True)
+        subprocess.run([*testbed.kubectl, "exec", "-i", pod, "--", "sh", "-c", script], stdin=tar.stdout, check=True)
     return time.monotonic() - began
 
 
-def parts_of_tar(ground: Ground, number: int) -> tuple[float, float]:
-    """The two parts that no way of copying can leave out: the bytes on their way, and the files being written."""
-    pod = until(partial(ground.running, "app"), 60)
+def parts_of_tar(testbed: Testbed, number: int) -> tuple[float, float]:
+    """The two parts that every way of copying has: the bytes on their way, and the files being written."""
+    pod = until(partial(testbed.running, "app"), 60)
     # Without a command after it, `cat` is the one whose output is closed, and containerd closes its input then.
-    on_the_way = send_tar(ground, pod, "cat >/dev/null; true")
-    send_tar(ground, pod, "cat >/tree.tar; true")
+    on_the_way = send_tar(testbed, pod, "cat >/dev/null; true")
+    send_tar(testbed, pod, "cat >/tree.tar; true")
     script = f"mkdir -p /part-{number} && tar -C /part-{number} -xf /tree.tar"
     began = time.monotonic()
-    subprocess.run([*ground.kubectl, "exec", pod, "--", "sh", "-c", script], check=True)
+    subprocess.run([*testbed.kubectl, "exec", pod, "--", "sh", "-c", script], check=True)
     return on_the_way, time.monotonic() - began
 
 
-def saves(ground: Ground) -> list[float]:
-    (ground.source / "saved").write_text("start\n")
-    up = Up(ground, ("sh", "-c", READER.format("/app")))
+def saves(testbed: Testbed) -> list[float]:
+    (testbed.source / "saved").write_text("start\n")
+    up = Up(testbed, ("sh", "-c", READER.format("/app")))
     up.wait_for_output(120)
-    times = [save(ground.source, number, up) for number in range(SAVES)]
+    times = [save(testbed.source, number, up) for number in range(SAVES)]
     up.end()
     return times
 
 
-def behind(server: LateServer, ground: Ground) -> Ground:
-    """The same with all requests to the API server by way of another one."""
-    text = Path(ground.variables["KUBECONFIG"]).read_text()
-    path = ground.folder / "late-kubeconfig"
-    path.write_text(text.replace(f":{PORTS['api']}", f":{server.port}"))
+def delayed_testbed(proxy: DelayingProxy, testbed: Testbed) -> Testbed:
+    """The same testbed, whose requests to the API server go through the proxy."""
+    text = Path(testbed.variables["KUBECONFIG"]).read_text()
+    path = testbed.folder / "delayed-kubeconfig"
+    path.write_text(text.replace(f":{PORTS['api']}", f":{proxy.port}"))
     registry = f"localhost:{PORTS['registry']}"
     return replace(
-        ground,
-        kubectl=[f"--kubeconfig={path}" if word.startswith("--kubeconfig=") else word for word in ground.kubectl],
-        variables={**ground.variables, "KUBECONFIG": str(path), "PLATFORM_REGISTRY": registry},
+        testbed,
+        kubectl=[f"--kubeconfig={path}" if word.startswith("--kubeconfig=") else word for word in testbed.kubectl],
+        variables={**testbed.variables, "KUBECONFIG": str(path), "PLATFORM_REGISTRY": registry},
     )
 
 
-def delayed_saves(ground: Ground) -> list[float]:
+def delayed_saves(testbed: Testbed) -> list[float]:
     """The same where each message to the API server and back takes ``DELAY`` longer, as does the reader's answer."""
-    server = LateServer()
+    proxy = DelayingProxy()
     try:
-        return saves(behind(server, ground))
+        return saves(delayed_testbed(proxy, testbed))
     finally:
-        server.close()
+        proxy.close()
 
 
 def copy_sources(folder: Path) -> None:
@@ -362,22 +362,22 @@ def copy_sources(folder: Path) -> None:
         shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
 
 
-def slow_copies(ground: Ground) -> tuple[float, float]:
+def slow_copies(testbed: Testbed) -> tuple[float, float]:
     """The sources of this project over a slow wire: a first sync, and tar over exec."""
-    server = LateServer(SLOW_RATE)
+    proxy = DelayingProxy(SLOW_RATE)
     try:
-        slow = behind(server, ground)
+        slow = delayed_testbed(proxy, testbed)
         pod = until(partial(slow.running, "app"), 60)
-        tar = send_tar(slow, pod, "mkdir -p /code && tar -C /code -xf -", ground.folder / "code")
+        tar = send_tar(slow, pod, "mkdir -p /code && tar -C /code -xf -", testbed.folder / "code")
         up = Up(slow, ("sh", "-c", "find /app -type f | wc -l; sleep 100000"), service="code")
         synced = up.at("synced", first=True) - up.at("connected")
         up.wait_for_output(60)
         count = int(up.lines[0][1])
         up.end()
-        ground.run("down", "code")
+        testbed.run("down", "code")
     finally:
-        server.close()
-    if count != sum(path.is_file() for path in (ground.folder / "code").rglob("*")):
+        proxy.close()
+    if count != sum(path.is_file() for path in (testbed.folder / "code").rglob("*")):
         raise Failed(f"{count} files are in the container")
     return synced, tar
 
@@ -394,18 +394,18 @@ def save(folder: Path, number: int, reader: Up) -> float:
     return float(found[0]) - began
 
 
-def watched_saves(ground: Ground) -> list[float]:
+def watched_saves(testbed: Testbed) -> list[float]:
     """The same with `platform watch`, which copies into the deployed pod."""
-    folder = ground.folder / "watched"
+    folder = testbed.folder / "watched"
     folder.mkdir()
     (folder / "saved").write_text("start\n")
-    words = ["watch", "--progress", "json", "--deploy", "app"]
-    watch = Up(ground, (), ground.platform(*words))
+    args = ["watch", "--progress", "json", "--deploy", "app"]
+    watch = Up(testbed, (), testbed.platform(*args))
     watch.at("watching")
     (folder / "saved").write_text("began\n")
     watch.at("copied")
-    pod = until(partial(ground.running, "app"), 60)
-    reader = Up(ground, (), [*ground.kubectl, "exec", pod, "--", "sh", "-c", READER.format("/watched")])
+    pod = until(partial(testbed.running, "app"), 60)
+    reader = Up(testbed, (), [*testbed.kubectl, "exec", pod, "--", "sh", "-c", READER.format("/watched")])
     until(lambda: reader.lines, 60)
     times = [save(folder, number, reader) for number in range(SAVES)]
     reader.end()
@@ -413,12 +413,12 @@ def watched_saves(ground: Ground) -> list[float]:
     return times
 
 
-def switch(ground: Ground) -> tuple[float, float]:
+def switch(testbed: Testbed) -> tuple[float, float]:
     """Thousands of files change at once, as another branch is checked out; and how much of the time is writing them."""
-    up = Up(ground, ("sleep", "100000"))
+    up = Up(testbed, ("sleep", "100000"))
     up.at("connected")
     time.sleep(3)
-    changed = sorted(path for path in ground.source.rglob("f*") if path.is_file())[:SWITCHED]
+    changed = sorted(path for path in testbed.source.rglob("f*") if path.is_file())[:SWITCHED]
     contents = [os.urandom(SIZE) for _ in changed]
     before = len(up.events)
     began = time.monotonic()
@@ -428,10 +428,10 @@ def switch(ground: Ground) -> tuple[float, float]:
     until(lambda: sum(e.get("to_container", 0) for _, e in up.events[before:]) >= SWITCHED, 60)
     seconds = up.events[-1][0] - began
     script = "cd {} && find . -name 'f*' -type f | LC_ALL=C sort | xargs cat | md5sum"
-    there = ground.in_container("sh", "-c", script.format("/app"))
+    there = testbed.in_container("sh", "-c", script.format("/app"))
     shell = str(shutil.which("sh"))
     here = subprocess.run(
-        [shell, "-c", script.format(ground.source)], capture_output=True, text=True, check=True
+        [shell, "-c", script.format(testbed.source)], capture_output=True, text=True, check=True
     ).stdout
     up.end()
     if there != here:
@@ -439,9 +439,9 @@ def switch(ground: Ground) -> tuple[float, float]:
     return seconds, writing
 
 
-def idle(ground: Ground) -> tuple[float, float]:
+def idle(testbed: Testbed) -> tuple[float, float]:
     """The share of a core that is used where nothing happens: here, and in the container."""
-    up = Up(ground, ("sleep", "100000"))
+    up = Up(testbed, ("sleep", "100000"))
     up.at("connected")
     time.sleep(5)
     before = {name: ticks(name) for name in ("platform-link", "platform-agent")}
@@ -451,12 +451,12 @@ def idle(ground: Ground) -> tuple[float, float]:
     return shares[0], shares[1]
 
 
-def processor_of_saves(ground: Ground) -> tuple[float, float]:
+def processor_of_saves(testbed: Testbed) -> tuple[float, float]:
     """The processor time of a save among very many files, in seconds: here, and in the container."""
-    folder = ground.folder / "large"
+    folder = testbed.folder / "large"
     make_tree(folder, LARGE, SMALL_SIZE)
     (folder / "saved").write_text("start\n")
-    up = Up(ground, ("sh", "-c", READER.format("/app")), service="large")
+    up = Up(testbed, ("sh", "-c", READER.format("/app")), service="large")
     up.wait_for_output(300)
     time.sleep(5)
     save(folder, 0, up)
@@ -469,7 +469,7 @@ def processor_of_saves(ground: Ground) -> tuple[float, float]:
 
 
 def ticks(name: str) -> int:
-    """What all processes of a name have used of the processors."""
+    """The processor time of all processes of a name, in ticks."""
     total = 0
     for entry in Path("/proc").iterdir():
         try:
@@ -482,29 +482,29 @@ def ticks(name: str) -> int:
     return total
 
 
-def measure(ground: Ground, rounds: int) -> dict[str, Any]:
-    watched = watched_saves(ground)
+def measure(testbed: Testbed, rounds: int) -> dict[str, Any]:
+    watched = watched_saves(testbed)
     print(f"  saves with watch: median {statistics.median(watched):.3f} s", file=sys.stderr)
     firsts, tars, parts = [], [], []
     for number in range(rounds):
-        tars.append(tar_over_exec(ground, number))
-        firsts.append(first_sync(ground, number))
-        parts.append(parts_of_tar(ground, number))
+        tars.append(tar_over_exec(testbed, number))
+        firsts.append(first_sync(testbed, number))
+        parts.append(parts_of_tar(testbed, number))
         print(
             f"  round {number + 1}: first sync {firsts[-1]:.2f} s, tar over exec {tars[-1]:.2f} s, "
             f"of which on the way {parts[-1][0]:.2f} s and unpacking {parts[-1][1]:.2f} s",
             file=sys.stderr,
         )
-    saved = sorted(saves(ground))
+    saved = sorted(saves(testbed))
     print(f"  saves: median {statistics.median(saved):.3f} s", file=sys.stderr)
-    delayed = delayed_saves(ground)
+    delayed = delayed_saves(testbed)
     print(f"  saves with {DELAY} s of delay: median {statistics.median(delayed):.3f} s", file=sys.stderr)
-    slow, slow_tar = slow_copies(ground)
+    slow, slow_tar = slow_copies(testbed)
     print(f"  over a slow wire: first sync {slow:.2f} s, tar over exec {slow_tar:.2f} s", file=sys.stderr)
-    switched, writing = switch(ground)
+    switched, writing = switch(testbed)
     print(f"  {SWITCHED} files at once: {switched:.2f} s, of which writing {writing:.2f} s", file=sys.stderr)
-    here, there = idle(ground)
-    large_here, large_there = processor_of_saves(ground)
+    here, there = idle(testbed)
+    large_here, large_there = processor_of_saves(testbed)
     return {
         "first_sync": statistics.median(firsts), "tar_over_exec": statistics.median(tars),
         "tar_on_the_way": statistics.median(sent for sent, _ in parts),
@@ -570,15 +570,15 @@ def show(figures: Mapping[str, float]) -> str:
         ("nothing happens, share of a core here", f"{figures['idle_here'] * 100:.2f} %", "1 %"),
         ("the same in the container", f"{figures['idle_in_container'] * 100:.2f} %", ""),
     ]
-    return "\n".join(["| What | Measured | Limit |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])
+    return "\n".join(["| Figure | Measured | Limit |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Give 0 where all limits are held, else 1."""
+def main(args: Sequence[str] | None = None) -> int:
+    """Return 0 if all limits are held, else 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, help="first syncs, each beside one tar")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
-    options = parser.parse_args(words)
+    options = parser.parse_args(args)
     work = Path(tempfile.mkdtemp(prefix="composeplat-sync-"))
     cluster = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(work / "cluster")}, ports=PORTS)
     try:
@@ -603,11 +603,11 @@ def main(words: Sequence[str] | None = None) -> int:
         (folder / "src").mkdir()
         (folder / "src" / "saved").write_text("start\n")
         with Api(cluster.access) as api:
-            ground = Ground(folder, variables, kubectl, api)
-            ground.run("deploy")
-            make_tree(ground.source, FILES, SIZE)
+            testbed = Testbed(folder, variables, kubectl, api)
+            testbed.run("deploy")
+            make_tree(testbed.source, FILES, SIZE)
             copy_sources(folder / "code")
-            figures = measure(ground, options.rounds)
+            figures = measure(testbed, options.rounds)
     finally:
         cluster.delete()
         shutil.rmtree(work, ignore_errors=True)

@@ -109,10 +109,11 @@ def findings(rule: Rule, texts: Iterable[Text]) -> dict[Kind, list[Finding]]:
 def all_texts(root: Path = ROOT) -> tuple[Text, ...]:
     python = [text for path in sorted((root / "composeplat").rglob("*.py")) for text in python_texts(path)]
     tests = [text for path in files_of_tests(root) for text in python_texts(path) if text.kind is not Kind.MESSAGES]
+    benchmarks = [text for path in sorted((root / "benchmarks").rglob("*.py")) for text in python_texts(path)]
     go = [text for path in go_files(root) for text in go_texts(path)]
     js = [text for path in js_files(root) for text in js_texts(path)]
     docs = [text for path in doc_files(root) for text in doc_texts(path)]
-    return (*python, *tests, *go, *js, *docs)
+    return (*python, *tests, *benchmarks, *go, *js, *docs)
 
 
 def files_of_tests(root: Path) -> list[Path]:
@@ -123,7 +124,8 @@ def files_of_tests(root: Path) -> list[Path]:
 
 def doc_files(root: Path) -> list[Path]:
     pages = [path for path in sorted((root / "docs").glob("*.md")) if path.name != "PLAN.md"]
-    return [root / "README.md", root / "CONTRIBUTING.md", *pages, *sorted(root.glob("examples/*/README.md"))]
+    first = [root / "README.md", root / "CONTRIBUTING.md", root / "benchmarks" / "README.md"]
+    return [*first, *pages, *sorted(root.glob("examples/*/README.md"))]
 
 
 def go_files(root: Path) -> list[Path]:
