@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -30,11 +30,17 @@ class Registry:
     def host(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def push(self, name: str, *ports: str, tag: str = "latest") -> str:
-        """Put an image there that exposes ports; gives its digest."""
-        config = json.dumps({"config": {"ExposedPorts": {port: {} for port in ports}} if ports else {}}).encode()
-        self.content[f"{name}/blobs/{_digest(config)}"] = config
-        manifest = {"mediaType": "application/vnd.oci.image.manifest.v1+json", "config": {"digest": _digest(config)}}
+    def push(self, name: str, *ports: str, tag: str = "latest", user: str = "", layers: Sequence[bytes] = ()) -> str:
+        """Put an image there that exposes ports, with layers from the lowest; gives its digest."""
+        settings = {"ExposedPorts": {port: {} for port in ports}} if ports else {}
+        config = json.dumps({"config": settings | ({"User": user} if user else {})}).encode()
+        for blob in (config, *layers):
+            self.content[f"{name}/blobs/{_digest(blob)}"] = blob
+        manifest = {
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": {"digest": _digest(config)},
+            "layers": [{"digest": _digest(layer)} for layer in layers],
+        }
         return self.put(name, manifest, tag)
 
     def put(self, name: str, manifest: Any, tag: str = "latest") -> str:

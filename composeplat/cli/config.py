@@ -13,6 +13,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, table, write_unmasked
 from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.help_text import Guide
+from composeplat.cli.image_users import look_up_users
 from composeplat.cli.selection import READING, Choice, request_for, with_choice
 from composeplat.compose.load import Loaded, load, read
 from composeplat.compose.options import UNKNOWN_DOMAIN
@@ -35,7 +36,7 @@ class View(Enum):
 def run(choice: Choice, *, view: View, as_json: bool, substitute: bool, quiet: bool) -> Exit:
     request = request_for(choice)
     if substitute:
-        loaded = load(request)
+        loaded = look_up_users(load(request))
         # A definition can be sound before anyone has chosen a domain: that is for render and deploy to say.
         settings = replace(loaded.settings, domain=loaded.settings.domain or UNKNOWN_DOMAIN)
         plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)

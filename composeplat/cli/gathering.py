@@ -60,7 +60,7 @@ def gather(
     else:
         request = for_target(request, target)
         answer, offered = _ask_cluster(request, target)
-    loaded, plan = load_plan(answer.complete(request))
+    loaded, plan = load_plan(answer.complete(request), offline=offline)
     hide_secrets_of(loaded, plan, answer.variables, target)
     services = without_init_jobs(loaded.project).services.values()
     builds = {service.name: service.build for service in services if service.build}

@@ -12,6 +12,7 @@ import typer
 from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, write_unmasked
 from composeplat.cli.help_text import Guide
+from composeplat.cli.image_users import look_up_users
 from composeplat.cli.selection import PLANNING, READING, Choice, request_for, with_choice
 from composeplat.compose.load import load
 from composeplat.compose.options import UNKNOWN_DOMAIN
@@ -39,7 +40,7 @@ _RENDERERS: Mapping[Format, Callable[[Graph], str]] = {
 
 def run(choice: Choice, *, form: Format, services: Sequence[str]) -> Exit:
     """Print nothing of an invalid definition, as ``render``."""
-    loaded = load(request_for(choice))
+    loaded = look_up_users(load(request_for(choice)))
     settings = replace(loaded.settings, domain=loaded.settings.domain or UNKNOWN_DOMAIN)
     plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
     failed = show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)

@@ -15,6 +15,7 @@ from composeplat.cli.console import diagnostics_text, show_report, write_json, w
 from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.endpoint_questions import ask_for_domain, find_endpoint_defaults
 from composeplat.cli.hidden_values import hide_secrets_of, providers_of
+from composeplat.cli.image_users import look_up_users
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cli.source import claim_of, deployer_of, find_source
@@ -237,8 +238,8 @@ def for_target(request: Request, target: Target) -> Request:
     )
 
 
-def load_plan(request: Request) -> tuple[Loaded, Plan]:
-    loaded = load(request)
+def load_plan(request: Request, *, offline: bool = False) -> tuple[Loaded, Plan]:
+    loaded = load(request) if offline else look_up_users(load(request))
     return loaded, make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
 
 

@@ -12,6 +12,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import write_message, write_unmasked
 from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.help_text import Guide
+from composeplat.cli.image_users import look_up_users
 from composeplat.cli.selection import PLANNING, READING, Choice, request_for, with_choice
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
@@ -30,7 +31,7 @@ app = App()
 
 def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] = ()) -> Exit:
     """Print nothing of an invalid definition: half a result is worse than none."""
-    loaded = load(request_for(choice))
+    loaded = look_up_users(load(request_for(choice)))
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     _warn_of_images(loaded, plan)
     _warn_of_providers(loaded)

@@ -168,8 +168,8 @@ def _user(text: str) -> tuple[int | None, int | None]:
     if not text:
         return None, None
     read = _parsed(parse_user, text, "--user")
-    if read.names:
-        message = f"'{printable(read.names[0])}' is known to the image alone: give its number"
+    if name := read.user_name or read.group_name:
+        message = f"'{printable(name)}' is known to the image alone: give its number"
         raise typer.BadParameter(message, param_hint="--user")
     return read.uid, read.gid
 

@@ -21,14 +21,18 @@ from composeplat.compose.model import Project, Service
 from composeplat.compose.options import Request
 from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
 from composeplat.compose.values import BadValue, parse_image
-from composeplat.compose.variables import looks_secret
+from composeplat.compose.variables import Variables, looks_secret
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted, quoted
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.extras import ExtraObject, Extras, check_services, plan_extras
+from composeplat.plan.image_users import named_users, with_image_users
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
+from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE
 from composeplat.registry.image_config import read_users
+from composeplat.registry.image_users import read_image_users
+from composeplat.system.folders import cache_folder
 
 #: Errors of keys, whatever their values are.
 _OF_KEYS = ("duplicate-key", "invalid-type", "missing-key", "unknown-key")
@@ -39,6 +43,7 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
     try:
         loaded = load_definition(request)
         loaded = replace(loaded, project=_with_images(loaded.project, images))
+        loaded = replace(loaded, project=_with_image_users(loaded, plain_logins(request.logins)))
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         check_image_users(
             loaded.project,
@@ -64,6 +69,14 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
     for text in (*_unchecked(plan), *published):
         pulumi.log.info(show_placeholders(text), resource=resource)
     return plan.with_confidential(loaded.confidential)
+
+
+def _with_image_users(loaded: Loaded, logins: Mapping[str, Login]) -> Project:
+    if not Variables.from_layers(os.environ, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True):
+        return loaded.project
+    wanted, folder = named_users(loaded.project), cache_folder(os.environ) / "users"
+    users = read_image_users(wanted, folder, os.environ, logins, needs_numbers=bool(loaded.settings.pod_security))
+    return with_image_users(loaded.project, users)
 
 
 def _refuse_providers(loaded: Loaded) -> None:

@@ -181,10 +181,25 @@ class Dependency:
 
 @record(kw_only=True)
 class User:
-    """The user and group of a container; None is the image's."""
+    """The user and group of a container; None is the image's. The image's files have the numbers of names."""
 
     uid: int | None = None
     gid: int | None = None
+    user_name: str = ""
+    group_name: str = ""
+    is_missing: bool = False
+    """Whether the files of the image were read, and lack a name."""
+
+    @property
+    def has_names(self) -> bool:
+        return bool(self.user_name or self.group_name)
+
+    @property
+    def text(self) -> str:
+        """The user as it would be written."""
+        user = self.user_name or ("" if self.uid is None else str(self.uid))
+        group = self.group_name or ("" if self.gid is None else str(self.gid))
+        return f"{user}:{group}" if group else user
 
 
 @record(kw_only=True)

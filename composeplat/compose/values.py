@@ -292,11 +292,12 @@ _ID = re.compile(r"[0-9]{1,20}\Z", re.ASCII)
 
 @record(kw_only=True)
 class UserText:
-    """The numbers of a ``user:group``, and the names that only the image can resolve."""
+    """The numbers of a ``user:group``, and the names, whose numbers the image has."""
 
     uid: int | None
     gid: int | None
-    names: tuple[str, ...] = ()
+    user_name: str = ""
+    group_name: str = ""
 
 
 def parse_user(text: str) -> UserText:
@@ -304,8 +305,8 @@ def parse_user(text: str) -> UserText:
     user, colon, group = parse_known(text).partition(":")
     if not _USER.match(text) or not user or (colon and not group):
         raise BadValue("must be a user such as 1000, 1000:1000 or root")
-    unknown = [half for half in (user, group) if half and half != "root" and not _ID.match(half)]
-    return UserText(uid=_parse_id(user), gid=_parse_id(group), names=tuple(unknown))
+    names = ["" if half == "root" or _ID.match(half) else half for half in (user, group)]
+    return UserText(uid=_parse_id(user), gid=_parse_id(group), user_name=names[0], group_name=names[1])
 
 
 def _parse_id(text: str) -> int | None:

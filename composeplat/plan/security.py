@@ -15,6 +15,7 @@ from composeplat.compose.origins import Checker, Origins
 from composeplat.compose.pod_model import DEFAULT_PROFILE, SAFE_SYSCTLS, UNCONFINED, ContainerOptions, SecurityOptions
 from composeplat.diagnostics import Report
 from composeplat.plan.desired import Manifest
+from composeplat.plan.image_users import check_user_names
 
 REFUSED = "which a namespace with pod security 'restricted' refuses"
 #: A user and group that no image has, where the number does not matter.
@@ -106,6 +107,7 @@ def _security_options(options: SecurityOptions) -> Manifest:
 
 def check_security(checker: Checker, service: Service, settings: Settings) -> None:
     """Report settings that exclude each other, and those that the level 'restricted' forbids."""
+    check_user_names(checker, service)
     _check_privileges(checker, service)
     _check_host_namespaces(checker, service)
     if not settings.pod_security:

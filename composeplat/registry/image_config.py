@@ -1,4 +1,4 @@
-"""The configuration of an image, read from its registry: the ports it exposes, and the user it runs as.
+"""The configuration of an image, read from its registry: the ports it exposes, the user it runs as, and its layers.
 
 Owns the protocol of registries, as far as reading needs it: manifests, blobs, and both ways to log in.
 Must not know what is done with an image's configuration, nor for how long it stays known.
@@ -7,14 +7,16 @@ Must not know what is done with an image's configuration, nor for how long it st
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
+import io
 import json
 import re
 import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.message import Message
 from hashlib import sha256
 from types import MappingProxyType
@@ -73,6 +75,17 @@ class ImageFacts:
     architectures: frozenset[str] = frozenset()
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+
+
+@record(kw_only=True)
+class ImageContents:
+    """The content of an image, for the platform of this machine."""
+
+    digest: str
+    """Of its manifest: it changes with the content."""
+    user: str
+    layers: tuple[str, ...]
+    """The digests, from the lowest to the uppermost."""
 
 
 def read_images(
@@ -148,7 +161,7 @@ class ImageConfig:
         return parse_ports(self._config().get("ExposedPorts") or {})
 
     def facts(self) -> ImageFacts:
-        manifest = self._get(f"/manifests/{self._reference.version}", _MANIFESTS)
+        manifest = json.loads(self._read_manifest())
         blob = self._blob(manifest)
         config = blob.get("config") or {}
         platforms = [entry.get("platform") or {} for entry in manifest.get("manifests") or [{"platform": blob}]]
@@ -162,9 +175,27 @@ class ImageConfig:
             command=tuple(map(str, config.get("Cmd") or ())),
         )
 
+    def contents(self) -> ImageContents:
+        text = self._read_manifest()
+        manifest = json.loads(text)
+        if "manifests" in manifest:
+            text = self._read(f"/manifests/{_choose_platform(manifest['manifests'])}", _MANIFESTS)
+            manifest = json.loads(text)
+        config = self._get(f"/blobs/{manifest['config']['digest']}", "*/*").get("config") or {}
+        return ImageContents(
+            digest=_digest(text),
+            user=str(config.get("User") or ""),
+            layers=tuple(str(layer["digest"]) for layer in manifest["layers"]),
+        )
+
+    @contextlib.contextmanager
+    def open_layer(self, digest: str) -> Iterator[io.BufferedReader]:
+        with self._request(f"/blobs/{digest}", "*/*") as response, io.BufferedReader(response) as stream:
+            yield stream
+
     def digest(self) -> str:
         """Return the digest that the name has now."""
-        return f"sha256:{sha256(self._read(f'/manifests/{self._reference.version}', _MANIFESTS)).hexdigest()}"
+        return _digest(self._read_manifest())
 
     def process(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the entrypoint and the command."""
@@ -172,7 +203,7 @@ class ImageConfig:
         return tuple(config.get("Entrypoint") or ()), tuple(config.get("Cmd") or ())
 
     def _config(self) -> dict[str, Any]:
-        blob = self._blob(self._get(f"/manifests/{self._reference.version}", _MANIFESTS))
+        blob = self._blob(json.loads(self._read_manifest()))
         config: dict[str, Any] = blob.get("config") or {}
         return config
 
@@ -186,7 +217,16 @@ class ImageConfig:
         found: dict[str, Any] = json.loads(self._read(path, accept))
         return found
 
+    def _read_manifest(self) -> bytes:
+        return self._read(f"/manifests/{self._reference.version}", _MANIFESTS)
+
     def _read(self, path: str, accept: str) -> bytes:
+        with self._request(path, accept) as response:
+            body: bytes = response.read(_MAX_RESPONSE_BYTES)
+        return body
+
+    def _request(self, path: str, accept: str) -> Any:
+        """Send a request, and once more with a login if the registry asks for one."""
         url = f"{self._base_url}{path}"
         try:
             return self._open(url, accept, self._authorization)
@@ -196,7 +236,7 @@ class ImageConfig:
             self._authorization = self._authorize(error.headers)
         return self._open(url, accept, self._authorization)
 
-    def _open(self, url: str, accept: str, authorization: str) -> bytes:
+    def _open(self, url: str, accept: str, authorization: str) -> Any:
         request = urllib.request.Request(url, headers={"Accept": accept})
         if authorization:
             # Not redirected: a registry may store its blobs with someone else, who must not get the credentials.
@@ -204,9 +244,7 @@ class ImageConfig:
         seconds_left = self._deadline.remaining_s
         if not seconds_left:
             raise TimeoutError
-        with self._opener.open(request, timeout=seconds_left) as response:
-            body: bytes = response.read(_MAX_RESPONSE_BYTES)
-        return body
+        return self._opener.open(request, timeout=seconds_left)
 
     def _authorize(self, headers: Message) -> str:
         """Answer a challenge: with the login itself, or with a token that is fetched with the login or without one."""
@@ -221,7 +259,8 @@ class ImageConfig:
             basic = ""
         scope = f"repository:{self._reference.repository}:pull"
         query = urllib.parse.urlencode({"service": fields.get("service", ""), "scope": scope})
-        token = json.loads(self._open(f"{realm}?{query}", "application/json", basic))
+        with self._open(f"{realm}?{query}", "application/json", basic) as response:
+            token = json.loads(response.read(_MAX_RESPONSE_BYTES))
         return f"Bearer {token.get('token') or token['access_token']}"
 
     def _basic_authorization(self) -> str:
@@ -232,6 +271,10 @@ class ImageConfig:
         if login is None:
             return ""
         return "Basic " + base64.b64encode(f"{login.user}:{login.password}".encode()).decode("ascii")
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{sha256(content).hexdigest()}"
 
 
 def _opener(*, is_direct: bool) -> urllib.request.OpenerDirector:

@@ -13,6 +13,7 @@ from composeplat.plan import Plan
 from tests.components import test_stack
 from tests.components.test_stack import run
 from tests.conftest import Project
+from tests.registry.test_image_users import BASE
 from tests.registry_server import Registry, basic, serving
 
 LISTED = [{"name": "tcp-80", "port": 80, "targetPort": 80, "protocol": "TCP"}]
@@ -63,6 +64,16 @@ def test_through_the_file(registry: Registry, project: Project) -> None:
 
     assert found.inputs("core/v1:Service", "service/web")["spec"]["ports"] == LISTED
     assert spec(plan)["ports"] == LISTED
+
+
+def test_users_of_an_image(registry: Registry, project: Project) -> None:
+    """A program that names the file looks up the users that it names, as `platform` does."""
+    registry.push("app", layers=[BASE])
+    file = project({"compose.yaml": f"services: {{web: {{image: {registry.host}/app, user: node}}}}"}).path
+    found = run(lambda: ComposeStack("shop", file=file / "compose.yaml", namespace="team", variables={}, waits=False))
+
+    (container,) = found.inputs("apps/v1:Deployment", "workload/web")["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["runAsUser"] == 1000
 
 
 def test_of_no_registry(registry: Registry, project: Project) -> None:

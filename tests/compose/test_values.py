@@ -457,26 +457,26 @@ def test_pair(text: str, expected: tuple[str, str | None]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("1000", (1000, None, ())),
-        ("1000:2000", (1000, 2000, ())),
-        ("0", (0, None, ())),
-        ("root", (0, None, ())),
-        ("root:root", (0, 0, ())),
-        ("0:root", (0, 0, ())),
-        ("root:5", (0, 5, ())),
-        ("5:root", (5, 0, ())),
-        ("www-data", (None, None, ("www-data",))),
-        ("www-data:root", (None, 0, ("www-data",))),
-        ("www-data:33", (None, 33, ("www-data",))),
-        ("1000:staff", (1000, None, ("staff",))),
-        ("www-data:staff", (None, None, ("www-data", "staff"))),
+        ("1000", (1000, None, "", "")),
+        ("1000:2000", (1000, 2000, "", "")),
+        ("0", (0, None, "", "")),
+        ("root", (0, None, "", "")),
+        ("root:root", (0, 0, "", "")),
+        ("0:root", (0, 0, "", "")),
+        ("root:5", (0, 5, "", "")),
+        ("5:root", (5, 0, "", "")),
+        ("www-data", (None, None, "www-data", "")),
+        ("www-data:root", (None, 0, "www-data", "")),
+        ("www-data:33", (None, 33, "www-data", "")),
+        ("1000:staff", (1000, None, "", "staff")),
+        ("www-data:staff", (None, None, "www-data", "staff")),
     ],
 )
-def test_user(text: str, expected: tuple[int | None, int | None, tuple[str, ...]]) -> None:
+def test_user(text: str, expected: tuple[int | None, int | None, str, str]) -> None:
     """Each half is a number or root, which is 0; another name takes nothing from the number beside it."""
     read = parse_user(text)
 
-    assert expected == (read.uid, read.gid, read.names)
+    assert expected == (read.uid, read.gid, read.user_name, read.group_name)
 
 
 @pytest.mark.parametrize("text", ["", ":", ":5", "5:", "1:2:3", "a:b:c"])

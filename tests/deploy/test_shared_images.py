@@ -17,6 +17,16 @@ services:
 """
 
 
+NAMED_USER = f"""\
+services:
+  web:
+    image: localhost:{PORTS["registry"]}/accounts:1
+    user: app
+    command: "{SLEEP}"
+    stop_grace_period: 0
+"""
+
+
 def write_version(environment: Environment, version: str) -> None:
     environment.write(f"FROM busybox:1.37\nRUN echo {version} > /version\n", "Dockerfile")
 
@@ -64,3 +74,20 @@ def test_an_image_is_built_once(environment: Environment) -> None:
     environment.platform("rollback", "1", "--yes").expect()
     assert digests(environment)["worker"] == before["worker"]
     assert [version_of(environment, name) for name in ("web", "worker", "site")] == ["one"] * 3
+
+
+def test_a_user_is_looked_up_in_the_image(environment: Environment) -> None:
+    """Its number is in a layer in the registry; the container runs with it and the user's group."""
+    environment.write("root:x:0:0::/:/bin/sh\napp:x:1234:4321::/:/bin/sh\n", "passwd")
+    environment.write("root:x:0:\napp:x:4321:\n", "group")
+    environment.write("FROM busybox:1.37\nCOPY passwd group /etc/\n", "Dockerfile")
+    build = f"services: {{web: {{build: ., image: 'localhost:{PORTS['registry']}/accounts:1'}}}}"
+    environment.write(build, "build.yaml")
+    environment.platform("build", "-f", "build.yaml").expect()
+
+    outcome = environment.deploy(NAMED_USER).expect()
+
+    (pod,) = environment.pods("web")
+    numbers = environment.exec(pod["metadata"]["name"], "sh", "-c", "echo $(id -u) $(id -g)").strip()
+    assert numbers == "1234 4321"
+    assert "non-numeric-user" not in outcome.stderr

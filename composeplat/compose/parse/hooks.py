@@ -14,7 +14,7 @@ from composeplat.compose.model import User
 from composeplat.compose.nodes import Mapping as MappingNode
 from composeplat.compose.parse.environment import parse_environment
 from composeplat.compose.parse.fields import Section
-from composeplat.compose.parse.process import parse_command, parse_service_user
+from composeplat.compose.parse.process import parse_command, parse_hook_user, parse_service_user
 from composeplat.compose.pod_model import Hook, InitHook
 from composeplat.compose.values import BadValue, parse_image
 from composeplat.names import make_shell_name
@@ -83,7 +83,7 @@ def _difference(hook: Section, user: User | None, *, is_privileged: bool) -> str
 
 def _init_hooks(service: Section, environment: dict[str, str | None]) -> Iterator[InitHook]:
     for hook in _sections(service, "pre_start", _INIT_KEYS):
-        user = parse_service_user(hook) or User()
+        user = parse_hook_user(hook)
         image = hook.value("image", parse_image, "")
         command = parse_command(hook, "command")
         if hook.get("command") is None and hook.get("image") is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from composeplat.compose.model import User
 from composeplat.compose.nodes import Scalar, Sequence
 from composeplat.compose.parse.fields import Section
-from composeplat.compose.values import UserText, parse_user, split_command
+from composeplat.compose.user_names import NUMBERS_HINT, describe_unknown
+from composeplat.compose.values import parse_user, split_command
 
 
 def parse_command(section: Section, key: str) -> tuple[str, ...] | None:
@@ -22,19 +23,18 @@ def parse_command(section: Section, key: str) -> tuple[str, ...] | None:
 
 
 def parse_service_user(section: Section) -> User | None:
-    """Read the user and group; only the image can resolve names, but a number beside a name is used."""
+    """Read the user and group, with names that are looked up in the image later."""
     found = section.get("user")
     read = found.value(parse_user) if found and found.text() else None
-    if found is None or read is None:
+    if read is None:
         return None
-    if read.names:
-        found.report("non-numeric-user", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
-    return User(uid=read.uid, gid=read.gid) if (read.uid, read.gid) != (None, None) else None
+    return User(uid=read.uid, gid=read.gid, user_name=read.user_name, group_name=read.group_name)
 
 
-def _unknown_user(read: UserText) -> str:
-    if read.uid is not None:
-        return "names a group that only the image knows; the user's number is used, with the user's own group"
-    if read.gid is not None:
-        return "names a user that only the image knows; the group's number is used, with the image's user"
-    return "names a user that only the image knows, and has no effect; the container runs as the image's user"
+def parse_hook_user(section: Section) -> User:
+    """Read the user and group of a hook, where names are not looked up; a number beside a name is used."""
+    user = parse_service_user(section) or User()
+    found = section.get("user")
+    if found is not None and user.has_names:
+        found.report("non-numeric-user", describe_unknown(user), NUMBERS_HINT)
+    return User(uid=user.uid, gid=user.gid)

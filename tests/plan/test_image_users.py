@@ -1,0 +1,59 @@
+"""The numbers of named users, out of the files of their image."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.compose.model import User
+from composeplat.compose.user_names import describe_unknown
+from composeplat.compose.values import parse_user
+from composeplat.plan.image_users import resolve_user
+from composeplat.registry.image_users import ImageUsers
+
+IMAGE = ImageUsers(default="node", users={"node": (1000, 1001), "www": (33, 34)}, groups={"staff": 50, "www": 34})
+UNREAD = ImageUsers(default="node")
+
+
+def user(text: str) -> User:
+    read = parse_user(text)
+    return User(uid=read.uid, gid=read.gid, user_name=read.user_name, group_name=read.group_name)
+
+
+@pytest.mark.parametrize(
+    ("text", "uid", "gid"),
+    [
+        ("node", 1000, 1001),
+        ("node:5", 1000, 5),
+        ("node:root", 1000, 0),
+        ("www:staff", 33, 50),
+        ("7:staff", 7, 50),
+        ("root:www", 0, 34),
+    ],
+)
+def test_numbers(text: str, uid: int, gid: int) -> None:
+    """A user brings its first group, unless a group is given."""
+    assert resolve_user(user(text), IMAGE) == User(uid=uid, gid=gid)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nobody", "names a user that its image does not have, and has no effect"),
+        ("nobody:5", "names a user that its image does not have; the group's number is used, with the image's user"),
+        ("7:wheel", "names a group that its image does not have; the user's number is used, with the user's own group"),
+        ("node:wheel", "names a user or group that its image does not have, and has no effect"),
+    ],
+)
+def test_names_that_the_image_lacks(text: str, message: str) -> None:
+    """A number next to them still counts."""
+    found = resolve_user(user(text), IMAGE)
+
+    assert found is not None
+    assert (found.uid, found.gid) == (user(text).uid, user(text).gid)
+    assert describe_unknown(found).startswith(message)
+
+
+def test_an_image_without_its_files() -> None:
+    """The user that the image has anyway needs no number; another stays a name."""
+    assert resolve_user(user("node"), UNREAD) is None
+    assert resolve_user(user("node:staff"), UNREAD) == user("node:staff")
