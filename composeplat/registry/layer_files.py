@@ -123,7 +123,7 @@ def _check_header(content: bytes) -> None:
 
 
 def _read_small(stream: IO[bytes], entry: tarfile.TarInfo, path: str) -> bytes:
-    if entry.type in _WITHOUT_DATA or entry.size > _MAX_FILE_BYTES:
+    if entry.type in _WITHOUT_DATA or not 0 <= entry.size <= _MAX_FILE_BYTES:
         raise ValueError(f"{path} is no plain file, or a large one")
     content = stream.read(entry.size)
     if len(content) < entry.size:

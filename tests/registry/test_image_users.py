@@ -40,9 +40,9 @@ def layer(files: Mapping[str, bytes | None], *, compressed: bool = True) -> byte
     return gzip.compress(output.getvalue()) if compressed else output.getvalue()
 
 
-def _large_entry() -> tarfile.TarInfo:
-    entry = tarfile.TarInfo("large")
-    entry.size = 8 * 1024**3
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.size = size
     return entry
 
 
@@ -113,7 +113,8 @@ def test_no_more_layers_than_needed(read: Read) -> None:
         gzip.compress(b"no archive" * 100),
         BASE[: len(BASE) // 2],
         gzip.decompress(BASE)[:700],
-        gzip.compress(_large_entry().tobuf(tarfile.PAX_FORMAT)),
+        gzip.compress(_entry("large", 8 * 1024**3).tobuf(tarfile.PAX_FORMAT)),
+        gzip.compress(_entry("etc/passwd", -1).tobuf(tarfile.GNU_FORMAT) + bytes(4096)),
         layer({"etc/passwd": None}),
         layer({"etc/passwd": b"\n" * (1024 * 1024 + 1)}),
     ],
@@ -135,7 +136,9 @@ def test_a_bomb_ends_with_the_deadline(read: Read, monkeypatch: pytest.MonkeyPat
     """A layer of zeros that never ends costs time up to the deadline."""
     monkeypatch.setattr(image_users, "LAYERS_TIMEOUT_S", 0.3)
     with serving(Registry()) as registry:
-        registry.push("app", layers=[gzip.compress(_large_entry().tobuf(tarfile.GNU_FORMAT) + bytes(2**28))])
+        registry.push(
+            "app", layers=[gzip.compress(_entry("large", 8 * 1024**3).tobuf(tarfile.GNU_FORMAT) + bytes(2**28))]
+        )
         began = time.monotonic()
 
         assert read(f"{registry.host}/app", "node") == {}
