@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import io
 import tarfile
@@ -39,8 +40,8 @@ def test_any_layers_are_read_or_refused(layers: list[bytes]) -> None:
 
     @contextlib.contextmanager
     def open_layer(content: bytes) -> Iterator[io.BufferedReader]:
-        yield io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
+        yield io.BufferedReader(io.BytesIO(content))
 
     with contextlib.suppress(*READ_ERRORS):
-        found = read_files([lambda c=layer: open_layer(c) for layer in layers], WANTED, Deadline(10))
+        found = read_files([functools.partial(open_layer, layer) for layer in layers], WANTED, Deadline(10))
         assert set(found) <= set(WANTED)
