@@ -147,7 +147,15 @@ def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:
     for key, caches in (("cache_from", build.cache_from), ("cache_to", build.cache_to)):
         if caches:
             made[key] = [_cache(text, folder) for text in caches]
+    if build.ssh:
+        made["ssh"] = [_ssh(text, folder) for text in build.ssh]
     return made
+
+
+def _ssh(text: str, folder: os.PathLike[str]) -> str:
+    """Return an agent or keys of a build with their paths relative."""
+    name, equals, paths = text.partition("=")
+    return f"{name}{equals}{','.join(_relative(path, folder) for path in paths.split(','))}" if paths else text
 
 
 def _cache(text: str, folder: os.PathLike[str]) -> str:

@@ -134,6 +134,7 @@ services:
     build:
       context: .
       cache_from: ["type=local,src=./old$$", user/app:cache]
+      ssh: [default, "keys=./a,./b"]
       cache_to: ["type=local,mode=max,dest=new"]
     secrets: [pw]
     configs: [c]
@@ -156,6 +157,7 @@ def test_paths_of_an_included_file(project: Project) -> None:
     assert web["build"] == {
         "context": "./sub",
         "cache_from": ["type=local,src=./sub/old$$", "user/app:cache"],
+        "ssh": ["default", "keys=./sub/a,./sub/b"],
         "cache_to": ["type=local,mode=max,dest=./sub/new"],
     }
     assert web["develop"] == {"watch": [{"action": "rebuild", "path": "./sub/src"}]}
