@@ -19,6 +19,8 @@ from http import HTTPStatus
 from composeplat.system.records import record
 
 _TOKEN_BYTES = 20
+#: An address of HTTP leaves it out.
+_HTTP_PORT = 80
 #: A form on a page of this machine's disk sends the token to this path; every other path gets it in a header.
 SIGN_IN_PATH = "/sign-in"
 API_PREFIX = "/api/"
@@ -70,7 +72,8 @@ class Gate:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        return tuple(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost"))
+        names = ("127.0.0.1", "localhost")
+        return (*(f"{name}:{self.port}" for name in names), *(names if self.port == _HTTP_PORT else ()))
 
     def check(self, head: Head) -> Refusal | None:
         """Return why a request is not answered; None if it is."""

@@ -135,9 +135,14 @@ class Actions:
             raise ActionRefused("the definition has changed since the preview", "look at the changes again")
 
     def stop(self) -> None:
-        """Interrupt the running command as Ctrl-C does, and wait until it has ended."""
+        """Interrupt the running command as Ctrl-C does, and wait until it has ended; a second Ctrl-C is for it too."""
         process = self._process
-        if process is not None and process.poll() is None:
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(_STOP_TIMEOUT_S)
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
             process.send_signal(signal.SIGINT)
             process.wait(_STOP_TIMEOUT_S)
 
@@ -170,6 +175,8 @@ def _start_process(arguments: Sequence[str]) -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         errors="replace",
+        # Ctrl-C in the terminal would interrupt it too, and a second time is a kill.
+        start_new_session=True,
     )
 
 

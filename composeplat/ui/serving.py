@@ -7,6 +7,7 @@ and in no list of processes. Must not know what is served.
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import webbrowser
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import uvicorn
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system.atomic import make_protected_folder, write_private
+from composeplat.system.threads import start_thread
 from composeplat.ui.access import SIGN_IN_PATH, Gate, make_token
 from composeplat.ui.server import Server
 from composeplat.ui.site import Site
@@ -52,6 +54,8 @@ def address_of(gate: Gate) -> str:
 
 def serve(site: Site, gate: Gate, sock: socket.socket) -> None:
     """Answer requests until the process is interrupted."""
+    # At the end it reports each stream of an open page as an error: that belongs in the log of the run.
+    logging.getLogger("uvicorn.error").parent = logging.getLogger(__name__)
     server = Server(site, gate)
     try:
         uvicorn.Server(config_of(server)).run(sockets=[sock])
@@ -76,9 +80,14 @@ def config_of(server: Server) -> uvicorn.Config:
 @contextlib.contextmanager
 def sign_in_file(folder: Path, gate: Gate) -> Iterator[Path]:
     """Write a private file with a form that sends the code, and remove it at the end."""
-    make_protected_folder(folder)
     path = folder / f"sign-in-{gate.port}.html"
-    write_private(path, _FORM.format(url=f"{address_of(gate).rstrip('/')}{SIGN_IN_PATH}", code=escape(gate.token)))
+    form = _FORM.format(url=f"{address_of(gate).rstrip('/')}{SIGN_IN_PATH}", code=escape(gate.token))
+    try:
+        make_protected_folder(folder)
+        write_private(path, form)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ComposeplatError(f"can't write '{path}': {reason}", f"make '{folder}' a folder of your own") from error
     try:
         yield path
     finally:
@@ -86,8 +95,13 @@ def sign_in_file(folder: Path, gate: Gate) -> Iterator[Path]:
             path.unlink()
 
 
-def open_browser(path: Path) -> bool:
-    return webbrowser.open(path.as_uri())
+def open_browser(path: Path) -> None:
+    """Open a file in a browser, which may run until the user closes it."""
+
+    def show() -> None:
+        webbrowser.open(path.as_uri())
+
+    start_thread("ui-browser", show, lambda _: None)
 
 
 _FORM = """\

@@ -12,7 +12,7 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system.threads import start_thread
@@ -84,7 +84,9 @@ class Hub:
 
     def publish(self, topic: str, data: object) -> None:
         """Give a document to all subscribers, and to later ones; called in any thread."""
-        self._loop.call_soon_threadsafe(self._deliver, topic, _line(topic, data))
+        line = _line(topic, data)
+        with suppress(RuntimeError):  # the loop has ended: nobody looks any more
+            self._loop.call_soon_threadsafe(self._deliver, topic, line)
 
     def stop(self) -> None:
         if self._ended is not None:
@@ -151,4 +153,6 @@ def _report_bug(topic: str, publish: Publish, error: Exception) -> None:
 
 
 def _line(topic: str, data: object) -> bytes:
-    return json.dumps({"topic": topic, "data": data}, ensure_ascii=False, default=str).encode() + b"\n"
+    # Of a name that is no UTF-8, each wrong byte is half a character, which is written as an escape of JSON.
+    text = json.dumps({"topic": topic, "data": data}, ensure_ascii=False, default=str)
+    return text.encode(errors="backslashreplace") + b"\n"

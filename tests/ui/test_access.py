@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
-from composeplat.ui.access import Gate, Head, make_token
+from composeplat.ui.access import Gate, Head, Refusal, make_token
 
 GATE = Gate(8222, "the-code")
 OWN = {"host": "127.0.0.1:8222", "authorization": "Bearer the-code"}
@@ -33,6 +33,14 @@ def _names(headers: dict[str, str]) -> dict[str, str]:
 )
 def test_answered(headers: dict[str, str]) -> None:
     assert status_of("GET", "/api/page", **headers) is None
+
+
+def test_the_port_of_http() -> None:
+    """A browser leaves it out of the name and the origin; another port is never left out."""
+    sent = {**OWN, "host": "127.0.0.1", "origin": "http://127.0.0.1"}
+    head = Head(method="GET", path="/api/page", headers=sent)
+    assert Gate(80, "the-code").check(head) is None
+    assert GATE.check(head) == Refusal(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name: see the terminal")
 
 
 @pytest.mark.parametrize(

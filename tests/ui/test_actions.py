@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -28,6 +29,19 @@ try:
 except KeyboardInterrupt:
     print("interrupted", file=sys.stderr)
     sys.exit(130)
+"""
+
+
+STUBBORN = """
+import signal, sys, time
+def press(*_):
+    presses.append(1)
+    print("pressed", file=sys.stderr, flush=True)
+    if len(presses) == 2: sys.exit(2)
+presses = []
+signal.signal(signal.SIGINT, press)
+print("started", file=sys.stderr, flush=True)
+for _ in range(600): time.sleep(0.1)
 """
 
 
@@ -126,6 +140,25 @@ def test_one_at_a_time() -> None:
     page.actions.stop()
     assert page.wait()["messages"] == ["started", "interrupted"]
     assert page.documents[-1]["exit_status"] == 130
+
+
+def test_a_second_press(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C again, while the action ends, interrupts it again: a deploy then kills what it has started."""
+    page = Page(wake=STUBBORN)
+    page.actions.start(Name.WAKE, (), "")
+    wait_until(lambda: page.documents[-1]["messages"] == ["started"])
+    presses = iter([KeyboardInterrupt])
+    wait = subprocess.Popen.wait
+
+    def wait_or_press(process: Any, timeout: float | None = None) -> int:
+        if threading.current_thread() is threading.main_thread() and (press := next(presses, None)):
+            wait_until(lambda: "pressed" in page.documents[-1]["messages"])
+            raise press
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", wait_or_press)
+    page.actions.stop()
+    assert page.wait()["exit_status"] == 2
 
 
 @pytest.mark.parametrize("name", [Name.SLEEP, Name.WAKE])

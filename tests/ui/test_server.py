@@ -156,6 +156,17 @@ def test_a_problem_comes_and_goes() -> None:
         assert rest == {"problem": {"message": "", "hint": ""}, "status": {}}
 
 
+def test_a_name_that_is_no_utf8() -> None:
+    """A file whose name has other bytes is shown by an escape; the topic was not read any more."""
+
+    def read(publish: Publish, ended: threading.Event) -> None:
+        publish("definition", {"files": ["\udcff ü.yaml"]})
+        ended.wait()
+
+    with serving(site_of(environment(sources={"definition": read}))) as client, client.stream(f"{BASE}/stream") as rows:
+        assert next(rows) == {"topic": "definition", "data": {"files": ["\udcff ü.yaml"]}}
+
+
 def test_a_bug_is_reported() -> None:
     """A topic that ends with an error of ours is not silent; the others continue."""
     counter = Counter()
