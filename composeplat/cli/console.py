@@ -21,9 +21,14 @@ _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
 _DEFAULT_WIDTH = 100
 
 
-def wants_color(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a standard stream is a terminal; there is none where the parent process has closed it."""
+    return stream is not None and stream.isatty()
+
+
+def wants_color(stream: TextIO | None) -> bool:
     """Colors are for terminals, unless NO_COLOR is set or the terminal can't show them."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def show_report(

@@ -10,6 +10,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
+from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for
 from composeplat.cli.selection import WORKING, Choice, with_choice
@@ -50,7 +51,7 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
 
 def _confirm(name: str, where: str) -> None:
     """To delete data takes the environment's name, typed, or ``--yes``."""
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise ComposeplatError(
             f"--volumes deletes all data of {where}, and there is no terminal to confirm that on", "give --yes too"
         )

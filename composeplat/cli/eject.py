@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -36,8 +37,7 @@ def run(choice: Choice, *, folder: str) -> Exit:
         message = f"plain Pulumi can't load the image of service '{loaded_images[0]}' into the nodes"
         raise ComposeplatError(message, "push it to a registry: --registry")
     place = Path(folder).absolute()
-    if place.exists() and any(place.iterdir()):
-        raise ComposeplatError(f"'{folder}' is not empty", "name a folder that is not there yet, with -o")
+    _check_is_empty(place, folder)
     definition = [source for source in planned.loaded.files if source != "-"]
     if not definition:
         raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
@@ -60,16 +60,29 @@ def run(choice: Choice, *, folder: str) -> Exit:
         f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:\n"
     )
     exports = _variables(planned, workspace, builder)
-    write_unmasked("".join(f"export {name}={json.dumps(value)}\n" for name, value in exports.items()))
-    write_message(f"then: cd {printable(folder)} && pulumi preview --stack {plan.namespace}\n")
+    write_unmasked("".join(f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()))
+    write_message(f"then: cd {shlex.quote(printable(folder))} && pulumi preview --stack {plan.namespace}\n")
     return Exit.DONE
 
 
+def _check_is_empty(place: Path, folder: str) -> None:
+    with _writing_into(folder):
+        is_empty = not place.exists() or not any(place.iterdir())
+    if not is_empty:
+        raise ComposeplatError(f"'{folder}' is not empty", "name a folder that is not there yet, with -o")
+
+
 def _write(place: Path, folder: str, texts: Mapping[str, str]) -> None:
-    try:
+    with _writing_into(folder):
         place.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (place / name).write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _writing_into(folder: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from error

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from composeplat.cli.console import write_message
+from composeplat.cli.console import is_terminal, write_message
 from composeplat.cli.questions import ask_name
 from composeplat.cluster.api import Api
 from composeplat.cluster.other_clusters import EndpointDefaults
@@ -38,7 +38,7 @@ def find_endpoint_defaults(api: Api, target: Target) -> EndpointDefaults:
 def ask_for_domain(target: Target, known: EndpointDefaults) -> EndpointDefaults:
     """Ask for the domain of a cluster with an ingress controller, unless that was asked before; keep the answer."""
     is_asked = _answer_path(target).exists() if target.other and known.classes else True
-    if target.other is None or is_asked or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if target.other is None or is_asked or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return known
     chosen = known.ingress_class
     title = target.other.title

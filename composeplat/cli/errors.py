@@ -44,10 +44,11 @@ def show_errors(*, as_json: bool = False) -> Iterator[Run]:
         except (ComposeplatError, KeyboardInterrupt) as error:
             raise typer.Exit(_show(error, as_json=as_json)) from error
         except Exception as error:
+            if is_interrupt(error):
+                _leave_question(error)
+                raise typer.Exit(int(Exit.INTERRUPTED)) from error
             if _is_for_typer(error):
                 raise
-            if is_interrupt(error):
-                raise typer.Exit(int(Exit.INTERRUPTED)) from error
             from composeplat.cli.run_log import run_log
 
             progress.hide(())
@@ -75,7 +76,7 @@ def logged(
             try:
                 yield run
             except (Exception, KeyboardInterrupt) as error:
-                if _is_for_typer(error):
+                if _is_for_typer(error) and not is_interrupt(error):
                     log.discard()
                     raise
                 _end(run, error, log, as_json=as_json)
@@ -96,6 +97,7 @@ def _end(run: Run, error: BaseException, log: RunLog, *, as_json: bool) -> None:
         run.has_failed = run.status not in _EXPLAINED
         log.record_error(error)
     elif is_interrupt(error):
+        _leave_question(error)
         run.status = Exit.INTERRUPTED
     else:
         run.status, run.has_failed = _show_bug(error, log), True
@@ -115,6 +117,12 @@ def _show_bug(error: BaseException, log: RunLog) -> int:
     log.keep()
     write_message("".join(format_exception(error)))
     return int(Exit.FAILED)
+
+
+def _leave_question(error: BaseException) -> None:
+    """End the line of a question that a Ctrl-C has answered."""
+    if isinstance(error, typer.Abort):
+        write_message("\n")
 
 
 def _is_for_typer(error: BaseException) -> bool:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from composeplat.cli.arguments import App, without_dashes
+from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
@@ -27,7 +28,7 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
     if planned is None:
         return int(Exit.INVALID)
     container = find_container(planned, service, f"exec --name {planned.plan.environment} {service} …")
-    terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
+    terminal = not no_terminal and is_terminal(sys.stdin) and is_terminal(sys.stdout)
     command = replace(container, args=args, terminal=terminal)
     # Ctrl-C interrupts the command in the container, not this process.
     before = signal.signal(signal.SIGINT, lambda *_: None)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
+from composeplat.cli.console import is_terminal
 from composeplat.diagnostics import ComposeplatError
 
 
@@ -37,7 +38,7 @@ def ask_name(question: str, names: Sequence[str]) -> str:
 
 def confirm(question: str, no_terminal: ComposeplatError, *, refused: str, default: bool = False) -> None:
     """Ask before something is changed; raise an error without a terminal, and after a no."""
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise no_terminal
     if not typer.confirm(question, default=default, err=True):
         raise ComposeplatError(refused)

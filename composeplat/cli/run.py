@@ -13,6 +13,7 @@ import typer
 
 from composeplat import progress
 from composeplat.cli.arguments import App, without_dashes
+from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, stack_for
@@ -74,13 +75,13 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
 
 def _detach(pods: RunPods, workload: Object, options: RunOptions, args: list[str]) -> int:
     name = pods.create(workload, options, args)["metadata"]["name"]
-    typer.echo(name)
+    write_output(f"{name}\n")
     progress.conclude(f"its log: platform logs --follow {pods.service.name}")
     return int(Exit.DONE)
 
 
 def _command(pod: str, service: ServicePlan, args: list[str], planned: Planned, *, no_terminal: bool) -> Command:
-    terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
+    terminal = not no_terminal and is_terminal(sys.stdin) and is_terminal(sys.stdout)
     return Command(
         namespace=planned.plan.namespace,
         pod=pod,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from composeplat import progress
 from composeplat.cli.console import write_output
 from composeplat.cli.interrupts import ended_by_signals
@@ -16,7 +14,7 @@ from composeplat.system.deadline import Deadline
 def run_job(job: RunJob, cron_job: Object, *, detached: bool, timeout: float) -> int:
     name = job.create(cron_job)
     if detached:
-        typer.echo(name)
+        write_output(f"{name}\n")
         progress.conclude(f"its log: platform logs --follow {job.service.name}")
         return int(Exit.DONE)
     with ended_by_signals(), job.deleted_unless_ended(name):

@@ -14,6 +14,7 @@ from pathlib import Path
 import typer
 
 from composeplat import progress
+from composeplat.cli.console import is_terminal
 from composeplat.cli.operations import for_target
 from composeplat.cli.questions import confirm
 from composeplat.cli.selection import Choice, request_for
@@ -144,7 +145,7 @@ def new_passphrase(file: str) -> Passphrase:
         return _hidden(Passphrase(text))
     if is_ours():
         return _hidden(Passphrase(secrets.token_urlsafe(32)))
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise UsageError(
             "no new passphrase was given, and there is no terminal to ask for it",
             f"give --new-passphrase-file, or set {_NEW}",

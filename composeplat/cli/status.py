@@ -14,7 +14,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import place_row, wants_color, write_json, write_output
+from composeplat.cli.console import is_terminal, place_row, wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
@@ -60,7 +60,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
             write_json(status_document(view.environment, view.namespace, rows))
             return Exit.DONE
         shown = _screen(view, rows, reader.urls)
-        clear = _CLEAR if watch and sys.stdout.isatty() else ""
+        clear = _CLEAR if watch and is_terminal(sys.stdout) else ""
         is_read = write_output(clear + shown)
         # Until Ctrl-C, or until nobody reads: there is nothing to wait for.
         try:

@@ -13,7 +13,7 @@ import typer
 
 from composeplat import progress
 from composeplat.cli.arguments import App
-from composeplat.cli.console import raw_terminal, show_report, write_message
+from composeplat.cli.console import is_terminal, raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, report_publications, stack_for
@@ -78,7 +78,7 @@ def _develop(planned: Planned, development: Development, service: Service, choic
     session = Session(
         command=options.command or _command(service),
         environment=options.variables,
-        terminal=sys.stdin.isatty() and sys.stdout.isatty(),
+        terminal=is_terminal(sys.stdin) and is_terminal(sys.stdout),
         forwards=tuple(dict.fromkeys((*_mapped(service), *options.forwards))),
         reverse=tuple(dict.fromkeys(options.reverse)),
     )
@@ -143,7 +143,7 @@ def _choose(planned: Planned, name: str, command: str) -> Service:
     names = ", ".join(service.name for service in fit)
     if not fit:
         raise ComposeplatError("no service has a host volume, whose files could be developed", _ADD_VOLUME)
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise ComposeplatError(
             f"several services can be developed: {names}", f"name one of them: platform {command} SERVICE"
         )
@@ -204,7 +204,8 @@ def read_ports(text: str, option: str) -> tuple[int, int]:
     first, colon, second = text.partition(":")
     numbers = [int(part) if part.isascii() and part.isdigit() else 0 for part in (first, second if colon else first)]
     if not all(0 < number <= _HIGHEST_PORT for number in numbers):
-        raise ComposeplatError(f"{option} wants ports such as 8080 or 8080:80, not '{printable(text)}'")
+        message = f"must be ports such as 8080 or 8080:80, not '{printable(text)}'"
+        raise typer.BadParameter(message, param_hint=option)
     return numbers[0], numbers[1]
 
 
@@ -213,7 +214,7 @@ def _variables(assignments: Iterable[str]) -> dict[str, str]:
     for text in assignments:
         name, equals, value = text.partition("=")
         if not name:
-            raise ComposeplatError(f"--env wants NAME=VALUE, not '{printable(text)}'")
+            raise typer.BadParameter(f"must be NAME=VALUE, not '{printable(text)}'", param_hint="--env")
         made[name] = value if equals else os.environ.get(name, "")
     return made
 

@@ -181,13 +181,20 @@ def _is_below(text: str, folders: tuple[str, ...]) -> bool:
 def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
     """Write files into a folder, each whole or not at all, and remove earlier files of ours that are no longer made.
 
-    A file is ours when its first line is ``mark``: nothing else in the folder is touched.
+    A file is ours when its first line is ``mark``: nothing else in the folder is touched, nor replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    for name in texts:
+        if os.path.lexists(folder / name) and not _is_marked(folder / name, mark):
+            raise FileExistsError(errno.EEXIST, f"it has another '{name}', which would be lost", str(folder / name))
     write_files({folder / name: f"{mark}\n{text}" for name, text in texts.items()}, errors="backslashreplace")
     for path in sorted(folder.glob("*.yaml")):
-        if path.name not in texts and path.is_file():
-            with path.open(encoding="utf-8", errors="replace") as stream:
-                ours = stream.readline().rstrip("\n") == mark
-            if ours:
-                path.unlink()
+        if path.name not in texts and _is_marked(path, mark):
+            path.unlink()
+
+
+def _is_marked(path: Path, mark: str) -> bool:
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        return stream.readline().rstrip("\n") == mark

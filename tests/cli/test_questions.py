@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from composeplat.cli.questions import ask_name, ask_number
+from tests.conftest import VARIABLES, Project
+from tests.terminal import Terminal
 
 _WRONG = "Error: it must be "
+_PLATFORM = (sys.executable, "-c", "from composeplat.cli.app import main; main()")
+_CHANGED = "services: {web: {image: nginx, hostname: x}}"
 
 
 @pytest.mark.parametrize(
@@ -42,3 +49,35 @@ def test_the_end_of_the_input() -> None:
     app.command()(lambda: typer.echo(ask_number("Which one", 3)))
 
     assert CliRunner().invoke(app, input="").exit_code == 1
+
+
+def test_ctrl_c(project: Project) -> None:
+    """Ctrl-C at a question interrupts the command, as at any other moment; the prompt of the shell is on a line of its own."""
+    terminal = Terminal(
+        [*_PLATFORM, "init", "--offline"], folder=project(_CHANGED).path, env={**VARIABLES, "TERM": "xterm"}
+    )
+    terminal.until("[Y/n]:")
+    terminal.interrupt()
+
+    assert terminal.rest().rstrip(" ").endswith("^C\r\n")
+    assert terminal.status() == 130
+
+
+@pytest.mark.parametrize(
+    ("closed", "args", "message"),
+    [
+        ("<&-", ("init", "--offline"), "there is no terminal to confirm that on"),
+        (">&-", ("init", "--offline", "--dry-run"), "can't write the result: standard output is closed"),
+        (">&-", ("check", "--offline"), "can't write the result: standard output is closed"),
+    ],
+)
+def test_a_stream_that_is_closed(project: Project, closed: str, args: tuple[str, ...], message: str) -> None:
+    """A standard stream that the parent process has closed is no terminal; a message says what is missing."""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *_PLATFORM, *args],
+        cwd=project(_CHANGED).path, env=VARIABLES, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

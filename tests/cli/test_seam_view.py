@@ -509,18 +509,18 @@ def test_up_without_files(seam: Seam, developing: Developing) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--forward=0",), "--forward wants ports such as 8080 or 8080:80, not '0'"),
-        (("--forward=80:65536",), "--forward wants ports such as 8080 or 8080:80, not '80:65536'"),
-        (("--reverse=a:1",), "--reverse wants ports such as 8080 or 8080:80, not 'a:1'"),
-        (("--env==b",), "--env wants NAME=VALUE, not '=b'"),
+        (("--forward=0",), "--forward: must be ports such as 8080 or 8080:80, not '0'"),
+        (("--forward=80:65536",), "--forward: must be ports such as 8080 or 8080:80, not '80:65536'"),
+        (("--reverse=a:1",), "--reverse: must be ports such as 8080 or 8080:80, not 'a:1'"),
+        (("--env==b",), "--env: must be NAME=VALUE, not '=b'"),
     ],
 )
 def test_up_with_a_wrong_option(seam: Seam, developing: Developing, args: tuple[str, ...], message: str) -> None:
     """An option that can't be read is reported, and nothing is begun."""
     outcome = seam.platform(*UP, *args)
 
-    assert (outcome.status, developing.done) == (1, [])
-    assert f"error: {message}\n" in outcome.stderr
+    assert (outcome.status, developing.done) == (2, [])
+    assert outcome.stderr.endswith(f"Error: Invalid value for {message}\n")
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import typer
 
 from composeplat.cli.up import read_ports, session_message
-from composeplat.diagnostics import ComposeplatError
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ def test_ports(text: str, ports: tuple[int, int]) -> None:
 @pytest.mark.parametrize("text", ["", "x", "80:", ":80", "0", "65536", "-1", "8:9:10", "²"])
 def test_bad_ports(text: str) -> None:
     """What is no port is refused with the option's name."""
-    with pytest.raises(ComposeplatError, match="--forward wants ports such as 8080 or 8080:80"):
+    with pytest.raises(typer.BadParameter, match="must be ports such as 8080 or 8080:80"):
         read_ports(text, "--forward")

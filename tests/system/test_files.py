@@ -212,7 +212,26 @@ def test_write_folder_over_a_file_of_others(tmp_path: Path) -> None:
     """A folder in the way is left, and nothing half written stays behind."""
     (tmp_path / "a.yaml").mkdir()
 
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(OSError, match=r"it has another 'a.yaml'"):
         write_folder(tmp_path, {"a.yaml": "1\n"}, mark="# ours")
 
     assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
+
+
+@pytest.mark.parametrize("text", ["kind: Service\n", "", "# ours, and mine\n"])
+def test_write_folder_keeps_what_others_wrote(tmp_path: Path, text: str) -> None:
+    """A file without the mark is not replaced, even if it has the name of one of ours; none is written then."""
+    (tmp_path / "b.yaml").write_text(text)
+
+    with pytest.raises(OSError, match=r"it has another 'b.yaml', which would be lost"):
+        write_folder(tmp_path, {"a.yaml": "1\n", "b.yaml": "2\n"}, mark="# ours")
+
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"b.yaml": text}
+
+
+def test_write_folder_with_other_line_ends(tmp_path: Path) -> None:
+    """A file of ours whose lines git has given the ends of Windows is still ours."""
+    (tmp_path / "a.yaml").write_bytes(b"# ours\r\n1\r\n")
+    write_folder(tmp_path, {"a.yaml": "2\n"}, mark="# ours")
+
+    assert (tmp_path / "a.yaml").read_text() == "# ours\n2\n"
