@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -68,8 +69,14 @@ class Source:
     order: int = 0
 
     def line(self, number: int) -> str:
-        lines = _LINE_END.split(self.text)
+        lines = _split_lines(self.text)
         return lines[number - 1] if 0 < number <= len(lines) else ""
+
+
+# A file can have thousands of messages, each of which is shown with its line.
+@lru_cache(maxsize=4)
+def _split_lines(text: str) -> list[str]:
+    return _LINE_END.split(text)
 
 
 def end_of(text: str) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,15 @@ def test_messages_and_hints_are_printable() -> None:
 def test_a_line_of_a_source(number: int, expected: str) -> None:
     """A line is given without its end; there is none before the first and after the last."""
     assert expected == Source("a", Path(), "one\r\ntwo\n").line(number)
+
+
+def test_the_lines_of_a_large_source() -> None:
+    """A file with a message for each of its lines is not split into lines for each of them."""
+    source = Source("compose.yaml", Path(), "key: value\n" * 50_000)
+    start = time.monotonic()
+
+    assert {source.line(number) for number in range(1, 5_000)} == {"key: value"}
+    assert time.monotonic() - start < 2
 
 
 def test_suggestions_have_an_end() -> None:

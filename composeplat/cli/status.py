@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -46,7 +47,8 @@ _COLORS = {
 }
 #: The columns that a narrow terminal leaves out, in this order.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
-_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+#: Earlier lines, which a person may scroll back to, stay.
+_CLEAR = "\x1b[H\x1b[2J"
 
 
 def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) -> Exit:
@@ -60,7 +62,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
             write_json(status_document(view.environment, view.namespace, rows))
             return Exit.DONE
         shown = _screen(view, rows, reader.urls)
-        clear = _CLEAR if watch and is_terminal(sys.stdout) else ""
+        clear = _CLEAR if watch and is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" else ""
         is_read = write_output(clear + shown)
         # Until Ctrl-C, or until nobody reads: there is nothing to wait for.
         try:

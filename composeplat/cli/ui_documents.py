@@ -74,7 +74,8 @@ def page_document(environments: Iterable[Mapping[str, object]], **fields: object
 
 def log_row(line: LogLine, names: Mapping[str, str]) -> Line:
     """Return a log line as the page has it; ``names`` has the services by their names in the cluster."""
-    text = clean_line(progress.masked_text(line.text))
+    # A color within a secret would hide it from the mask, and is not shown.
+    text = progress.masked_text(clean_line(line.text))
     return line.time, names.get(line.service, line.service), line.pod, text, line.is_one_off
 
 

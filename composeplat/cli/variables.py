@@ -66,8 +66,7 @@ def set_command(
             )
         with _Place(namespace, kubeconfig, context, local=local) as place:
             value = text if given else _read_value(name, hidden=confidential)
-            if "\0" in value:
-                raise ComposeplatError(f"the value of {name} has a NUL in it, which no variable can hold")
+            _check_value(name, value)
             set_variable(place.api, place.namespace, name, value, confidential=confidential)
         write_message(f"set {name} in namespace {place.namespace}; the next deploy uses it\n")
 
@@ -187,6 +186,16 @@ def _check_name(name: str) -> None:
         )
     if NOT_STORED.match(name):
         raise _UsageError(f"{name} decides which namespace is meant, or which files, and can't be kept in one")
+
+
+def _check_value(name: str, value: str) -> None:
+    if "\0" in value:
+        raise ComposeplatError(f"the value of {name} has a NUL in it, which no variable can hold")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # An argument with other bytes. Not chained: the cause holds the value.
+        raise ComposeplatError(f"the value of {name} is not UTF-8 text") from None
 
 
 def _read_value(name: str, *, hidden: bool) -> str:

@@ -58,7 +58,10 @@ def open_private(path: Path, content: bytes) -> int:
 
 
 def write_file(path: Path, text: str, *, errors: str = "strict") -> None:
-    """Replace a file with one that others may read, as the umask allows. It is not forced to the disk."""
+    """Replace a file with one of its mode; a new one may be read by others, as the umask allows.
+
+    It is not forced to the disk.
+    """
     write_files({path: text}, errors=errors)
 
 
@@ -130,9 +133,19 @@ def _staged_file(path: Path, text: str, mode: int, errors: str = "strict") -> It
             if mode == _PRIVATE_FILE:
                 stream.flush()
                 os.fsync(stream.fileno())
+            else:
+                _copy_mode(path, stream.fileno())
         yield staged
     finally:
         staged.unlink(missing_ok=True)
+
+
+def _copy_mode(path: Path, descriptor: int) -> None:
+    """Give a file the mode of the ordinary file that it will replace: that may be closed to others."""
+    with contextlib.suppress(FileNotFoundError):
+        found = path.lstat().st_mode
+        if stat.S_ISREG(found):
+            os.fchmod(descriptor, stat.S_IMODE(found))
 
 
 def _beside(path: Path) -> Path:

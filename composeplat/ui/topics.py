@@ -11,6 +11,7 @@ import functools
 import json
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
@@ -134,11 +135,15 @@ def _reading(source: Source, publish: Publish, ended: threading.Event) -> Callab
         nonlocal has_problem
         pause_s = _MIN_RETRY_S
         while not ended.is_set():
+            began = time.monotonic()
             try:
                 source(publish_document, ended)
             except ComposeplatError as error:
                 has_problem = True
                 publish(PROBLEM, {"message": str(error), "hint": error.hint})
+            # What was read for long is not to wait for the failures before.
+            if time.monotonic() - began > _MAX_RETRY_S:
+                pause_s = _MIN_RETRY_S
             ended.wait(pause_s)
             pause_s = min(2 * pause_s, _MAX_RETRY_S)
 

@@ -52,7 +52,7 @@ def test_the_end_of_the_input() -> None:
 
 
 def test_ctrl_c(project: Project) -> None:
-    """Ctrl-C at a question interrupts the command, as at any other moment; the prompt of the shell is on a line of its own."""
+    """Ctrl-C at a question interrupts the command, as at any other moment; the shell gets a new line."""
     terminal = Terminal(
         [*_PLATFORM, "init", "--offline"], folder=project(_CHANGED).path, env={**VARIABLES, "TERM": "xterm"}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod
@@ -21,6 +22,8 @@ from composeplat.engine.outcomes import Failure
 from composeplat.engine.outcomes import Outcome as Came
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running
+from tests.conftest import VARIABLES
+from tests.terminal import Terminal
 
 # status and logs ------------------------------------------------------------------------------------------------------
 
@@ -50,6 +53,21 @@ def deployed(seam: Seam) -> Seam:
         ),
     }
     return seam
+
+
+@pytest.mark.parametrize(("term", "clears"), [("xterm", True), ("dumb", False)])
+def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) -> None:
+    """It replaces itself on the screen, and what is above that stays; a terminal that only prints gets no controls."""
+    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
+    terminal = Terminal(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
+        folder=deployed.folder, env={**VARIABLES, **variables, "TERM": term, "NO_COLOR": "1"},
+    )  # fmt: skip
+    shown = terminal.until("own ")
+    terminal.interrupt()
+
+    assert terminal.status() == 130
+    assert shown.partition("demo in namespace team")[0] == ("\x1b[H\x1b[2J" if clears else "")
 
 
 def test_the_status(deployed: Seam) -> None:

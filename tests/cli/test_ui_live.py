@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from composeplat.cli.ui_documents import log_row
 from composeplat.cli.ui_sources import Place, follow_status
 from composeplat.cluster.access import Access
+from composeplat.cluster.logs import LogLine
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Ages
 
@@ -29,3 +32,11 @@ def test_a_failure_that_counts_only_after_a_while() -> None:
 
     (first, _), *_, (last, age) = seen
     assert age >= 0.9 * (last - first)
+
+
+def test_a_secret_with_a_color_in_it(hide: Callable[[list[str]], None]) -> None:
+    """A log line has no control sequences, so a secret is masked that one had been within."""
+    hide(["hunter2-hunter2"])
+    line = LogLine(service="web", pod="web-1", time="", text="key=hunter2\x1b[31m-hunter2\x1b[0m.")
+
+    assert log_row(line, {}) == ("", "web", "web-1", "key=[secret].", False)

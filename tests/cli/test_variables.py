@@ -112,3 +112,10 @@ def test_standard_input_that_is_no_text(server: Server, project: Project, tmp_pa
     ran = project({}).run("variables", "set", "A", KUBECONFIG=config, stdin=b"\xff")
     assert (ran.status, ran.stderr) == (1, "error: the value of A is not UTF-8 text\n")
     assert server.asked == []
+
+
+def test_an_argument_that_is_no_text(server: Server, project: Project, tmp_path: Path) -> None:
+    """A value on the command line is refused alike."""
+    ran = run("variables set A=\udcff", project({}).path, server.port, tmp_path)
+    assert (ran.status, ran.stderr) == (1, "error: the value of A is not UTF-8 text\n")
+    assert server.asked == []

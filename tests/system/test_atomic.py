@@ -156,6 +156,17 @@ def test_write_file_has_the_usual_mode(tmp_path: Path) -> None:
 # links and folders ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_write_file_keeps_the_mode(tmp_path: Path, mode: int) -> None:
+    """A file that its owner has closed to others stays closed when it is replaced."""
+    path = tmp_path / "own.yaml"
+    path.touch()
+    path.chmod(mode)
+    write_file(path, "new")
+
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", mode)
+
+
 def test_replace_link(tmp_path: Path) -> None:
     """A link is made, and then points elsewhere, without a moment in which there is none."""
     link = tmp_path / "link"

@@ -156,6 +156,25 @@ def test_a_problem_comes_and_goes() -> None:
         assert rest == {"problem": {"message": "", "hint": ""}, "status": {}}
 
 
+def test_a_topic_that_fails_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failure it is read again soon, however many others there were while the page was open."""
+    monkeypatch.setattr("composeplat.ui.topics._MIN_RETRY_S", 0.01)
+    monkeypatch.setattr("composeplat.ui.topics._MAX_RETRY_S", 0.2)
+    starts, ends = [], []
+
+    def read(publish: Publish, ended: threading.Event) -> None:
+        starts.append(time.monotonic())
+        publish("status", {"number": len(starts)})
+        ended.wait(0.25)
+        ends.append(time.monotonic())
+        raise ComposeplatError("the cluster can't be reached")
+
+    with serving(site_of(environment(sources={"status": read}))) as client, client.stream(f"{BASE}/stream"):
+        wait_until(lambda: len(starts) > 8)
+    pauses = [start - end for end, start in zip(ends, starts[1:], strict=False)]
+    assert pauses[-1] < 0.1
+
+
 def test_a_name_that_is_no_utf8() -> None:
     """A file whose name has other bytes is shown by an escape; the topic was not read any more."""
 
