@@ -56,7 +56,7 @@ def _copy_out(planned: Planned, container: Command, path: str, target: str) -> i
     if target == _STREAM:
         return container_commands.run_command(command, planned.target, os.environ)
     with container_commands.open_command(command, planned.target, os.environ) as piped:
-        copied = unpack(piped.output, path, Path(target).expanduser())
+        copied = unpack(piped.output, path, Path(os.path.expanduser(target)))
         _check(*piped.end(), container)
     return _report(copied)
 
@@ -64,7 +64,7 @@ def _copy_out(planned: Planned, container: Command, path: str, target: str) -> i
 def _copy_in(planned: Planned, container: Command, source: str, target: str) -> int:
     if source == _STREAM:
         return container_commands.run_command(container.running(unpack_args(target)), planned.target, os.environ)
-    here = Path(source).expanduser()
+    here = Path(os.path.expanduser(source))
     if not os.path.lexists(here):
         raise ComposeplatError(f"there is no '{source}'")
     is_folder = _is_folder(planned, container, target)

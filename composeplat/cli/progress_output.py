@@ -12,11 +12,14 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import field
+from itertools import accumulate
 from typing import Protocol, Self
+from unicodedata import east_asian_width
 
 from composeplat import progress
 from composeplat.cli.console import is_raw, is_unicode, wants_color, write_message
 from composeplat.cli.options import ProgressMode
+from composeplat.diagnostics import printable
 from composeplat.progress import Conclusion, Event, Finished, Note, Phase, ServiceProgress, SessionEvent, Step, Transfer
 from composeplat.system.records import mutable
 
@@ -180,7 +183,7 @@ class Lines:
 
     def _still(self, now: float) -> str:
         running = [service for service in self._latest.values() if service.is_running]
-        services = [f"{service.service} ({service.message or service.phase})" for service in running]
+        services = [f"{service.service} ({_message(service) or service.phase})" for service in running]
         work = [*self._steps, *([f"waiting for {', '.join(services)}"] if services else [])]
         return f"still {', '.join(work) or 'running'}, {now - self._started:.0f} s"
 
@@ -189,9 +192,15 @@ class Lines:
 
 def _service_line(event: ServiceProgress) -> str:
     """Format a line; the message of a service that waits or is ready needs no phase."""
-    if event.message and event.phase in (Phase.WAITING, Phase.READY):
-        return f"{event.service}: {event.message}"
-    return f"{event.service}: {event.phase}" + (f": {event.message}" if event.message else "")
+    message = _message(event)
+    if message and event.phase in (Phase.WAITING, Phase.READY):
+        return f"{event.service}: {message}"
+    return f"{event.service}: {event.phase}" + (f": {message}" if message else "")
+
+
+def _message(event: ServiceProgress) -> str:
+    """Return the message on one line: it may have what a health check or the cluster wrote, with controls in it."""
+    return printable(event.message).replace("\n", " ")
 
 
 @mutable
@@ -272,7 +281,7 @@ class Table:
             service.seconds if final or not service.is_running else time.monotonic() - self._begun[service.service]
         )
         width = min(24, max(len(name) for name in self._latest))
-        text = f"{service.service[:width]:<{width}}  {service.message or service.phase}"
+        text = f"{service.service[:width]:<{width}}  {_message(service) or service.phase}"
         return _row(service.phase, text, f"  {seconds:.0f} s" if seconds >= 1 else "", columns)
 
     def _step_row(self, step: Step, columns: int) -> str:
@@ -290,10 +299,25 @@ def _row(phase: str, text: str, clock: str, columns: int) -> str:
     spinner = _FRAMES[int(time.monotonic() / _REDRAW_INTERVAL_S) % len(_FRAMES)] if unicode else "-"
     mark = marks.get(phase, spinner)
     room = columns - len(clock) - 4
-    shown = text if len(text) <= room else text[: max(1, room - 1)] + ("…" if unicode else ">")
+    shown = text if _width(text) <= room else _start(text, max(1, room - 1)) + ("…" if unicode else ">")
     if wants_color(sys.stderr) and phase in _COLORS:
         mark = f"\x1b[{_COLORS[phase]}m{mark}\x1b[0m"
     return f"{mark} {shown}{clock}"
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes: a letter of Chinese, Japanese or Korean takes two."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
+def _start(text: str, room: int) -> str:
+    """Return the start of a text that takes at most so many columns."""
+    widths = accumulate(map(_columns, text))
+    return text[: sum(width <= room for width in widths)]
 
 
 def _size() -> tuple[int, int]:

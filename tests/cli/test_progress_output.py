@@ -382,6 +382,26 @@ def test_width(columns: int) -> None:
         assert max(map(len, screen)) < columns
 
 
+def test_wide_letters() -> None:
+    """Letters that take two columns count as two, so that no line of the table takes two of the terminal's."""
+    for screen in screens(at("web", "waiting", "健康检查失败" * 20), DRAWN)[-2:]:
+        (line,) = screen
+        assert 77 <= len(line) + len(re.findall("[健康检查失败]", line)) < 80
+
+
+#: What a health check wrote: a color, a title of the window, lines.
+WRITTEN = "its health check failed: \x1b[31mred\x1b]0;title\x07\nand more"
+ESCAPED = r"its health check failed: \x1b[31mred\x1b]0;title\x07 and more"
+
+
+def test_controls_in_a_message() -> None:
+    """What a container wrote can't control the terminal, nor take more than one line of the table."""
+    assert ESCAPED in on_terminal(at("web", "failed", WRITTEN), DRAWN, columns=200)
+    assert elsewhere(at("web", "waiting", WRITTEN), at("web", "failed", WRITTEN)) == (
+        f"web: {ESCAPED}\nweb: failed: {ESCAPED}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("columns", "line"),
     [

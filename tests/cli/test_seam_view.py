@@ -70,6 +70,13 @@ def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) ->
     assert shown.partition("demo in namespace team")[0] == ("\x1b[H\x1b[2J" if clears else "")
 
 
+def test_a_copy_from_the_home_of_nobody(deployed: Seam) -> None:
+    """A `~` with the name of no user, which a shell leaves as it is, is a path like any other."""
+    outcome = deployed.platform("cp", "~nobody-has-this-name/x", "web:/tmp/")
+
+    assert (outcome.status, outcome.stderr) == (1, "error: there is no '~nobody-has-this-name/x'\n")
+
+
 def test_the_status(deployed: Seam) -> None:
     """Each service is a line, whether it is there or not."""
     outcome = deployed.platform("status").assert_success()
