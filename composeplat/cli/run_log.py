@@ -27,6 +27,7 @@ from pathlib import Path
 
 from composeplat import __version__, progress
 from composeplat.compose.variables import looks_secret
+from composeplat.diagnostics import MissingPiece
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.backend_url import secrets_of
 from composeplat.system.atomic import make_protected_folder
@@ -186,7 +187,7 @@ def run_log(
     is_kept: bool = False,
 ) -> Iterator[RunLog]:
     """Log a run to its file, and to ``debug``; without ``is_kept`` the file is made only if the log is kept later."""
-    file = LogFile(log_folder(os.environ) / _file_name(command))
+    file = LogFile(_folder_for_log() / _file_name(command))
     mask = environment_mask(os.environ)
     handler = _MaskedHandler(file.write, mask, is_kept=is_kept)
     handlers = [handler, *([_MaskedHandler(debug, mask, is_kept=True)] if debug else [])]
@@ -198,6 +199,14 @@ def run_log(
         finally:
             logger.info("ended after %.1f s", time.monotonic() - start_time)
     file.close()
+
+
+def _folder_for_log() -> Path:
+    try:
+        return log_folder(os.environ)
+    except MissingPiece:
+        # A user without a home folder has no log; the command says what is missing, if it needs more than that.
+        return Path(os.devnull)
 
 
 def _file_name(command: str) -> str:

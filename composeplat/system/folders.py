@@ -13,6 +13,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from composeplat.diagnostics import MissingPiece
+
 _NAME = "composeplat"
 
 
@@ -51,7 +53,11 @@ def _default(name: str) -> Path:
     folders = platformdirs.PlatformDirs(_NAME)
     # The last base has the folders of the system, the first one reads the variables.
     read = getattr(vars(type(folders).__bases__[-1]).get(name), "fget", None)
-    return Path((read(folders) if read else "") or getattr(folders, name))
+    try:
+        return Path((read(folders) if read else "") or getattr(folders, name))
+    except RuntimeError as error:
+        # As in a container whose user has no entry.
+        raise MissingPiece("this user has no home folder", "set HOME to a folder that can be written") from error
 
 
 def _in_home(folder: Path, environment: Mapping[str, str]) -> Path:

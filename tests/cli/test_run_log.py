@@ -238,3 +238,20 @@ def test_no_log_where_others_can_write(tmp_path: Path) -> None:
     file.write("line")
 
     assert (file.exists, list(tmp_path.iterdir())) == (False, [])
+
+
+def test_a_user_without_a_home(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a home folder, as in a container whose user has no entry, a run has no log, and says what it misses."""
+
+    def find_no_user(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", find_no_user)
+    folder = project("services: {web: {image: nginx}}").path
+    checked = run_here("check", "--offline", folder=folder, XDG_DATA_HOME="")
+    listed = run_here("setup", "--check", folder=folder, XDG_DATA_HOME="")
+
+    assert (checked.status, checked.stderr) == (0, "")
+    assert (listed.status, listed.stderr) == (
+        4, "error: this user has no home folder\n  hint: set HOME to a folder that can be written\n"
+    )  # fmt: skip
