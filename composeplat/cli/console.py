@@ -41,9 +41,7 @@ def show_report(
     summed = [] if verbose or not counted else report.summaries()
     if as_json:
         shown += [d for d in report.sorted() if summed and CODES[d.code].summary]
-        # In ASCII, so that no control character of a name reaches a terminal.
-        rows = [progress.masked_data(as_data(diagnostic, strict=strict)) for diagnostic in shown]
-        write_message("".join(json.dumps(row) + "\n" for row in rows))
+        write_json_lines(as_data(diagnostic, strict=strict) for diagnostic in shown)
         return failed
     summary = _summary(shown, report.dropped, strict=strict) if shown and counted else ""
     write_message(diagnostics_text(shown, strict=strict) + "".join(map(_sum_line, summed)) + summary)
@@ -86,7 +84,18 @@ def is_raw() -> bool:
 
 def write_message(text: str) -> None:
     """Write to standard error; nothing happens if that is closed, as the exit status remains."""
-    text = progress.masked_text(text).replace("…", ellipsis(sys.stderr))
+    _write_error(progress.masked_text(text).replace("…", ellipsis(sys.stderr)))
+
+
+def write_json_lines(rows: Iterable[object]) -> None:
+    """Write data to standard error, a line each; the texts are masked, and the form is not: a secret may be `true`.
+
+    It is in ASCII, so that no control character of a name reaches a terminal.
+    """
+    _write_error("".join(json.dumps(progress.masked_data(row), default=str) + "\n" for row in rows))
+
+
+def _write_error(text: str) -> None:
     try:
         sys.stderr.write(text.replace("\n", "\r\n") if _raw else text)
         sys.stderr.flush()
@@ -220,7 +229,7 @@ def show_error(error: ComposeplatError, *, as_json: bool = False) -> None:
     """Show an error that has no place in a file."""
     if as_json:
         data = {"severity": "error", "code": error.code, "message": str(error), "hint": error.hint}
-        write_message(json.dumps(progress.masked_data(data)) + "\n")
+        write_json_lines([data])
         return
     word = "\x1b[1;31merror\x1b[0m" if wants_color(sys.stderr) else "error"
     write_message(f"{word}: {error}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))

@@ -6,7 +6,6 @@ masked, and kept in a log.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from composeplat import progress
-from composeplat.cli.console import show_error, write_message
+from composeplat.cli.console import show_error, write_json_lines, write_message
 from composeplat.cli.interrupts import is_interrupt
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.system.records import mutable
@@ -132,12 +131,18 @@ def _is_for_typer(error: BaseException) -> bool:
 
 def _debug_writer(*, as_json: bool) -> Callable[[str], None]:
     def write(line: str) -> None:
-        write_message(json.dumps({"event": "debug", "message": line}) + "\n" if as_json else f"{line}\n")
+        _write_line("debug", line, as_json=as_json)
 
     return write
 
 
 def _show_path(log: RunLog, *, as_json: bool) -> None:
     if log.exists:
-        message = f"log of this run: {log.path}"
-        write_message(json.dumps({"event": "note", "message": message}) + "\n" if as_json else f"{message}\n")
+        _write_line("note", f"log of this run: {log.path}", as_json=as_json)
+
+
+def _write_line(event: str, message: str, *, as_json: bool) -> None:
+    if as_json:
+        write_json_lines([{"event": event, "message": message}])
+    else:
+        write_message(f"{message}\n")

@@ -5,7 +5,6 @@ Owns standard error while a command runs: one renderer handles the events of :mo
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -17,7 +16,7 @@ from typing import Protocol, Self
 from unicodedata import east_asian_width
 
 from composeplat import progress
-from composeplat.cli.console import is_raw, is_unicode, wants_color, write_message
+from composeplat.cli.console import is_raw, is_unicode, wants_color, write_json_lines, write_message
 from composeplat.cli.options import ProgressMode
 from composeplat.diagnostics import printable
 from composeplat.progress import Conclusion, Event, Finished, Note, Phase, ServiceProgress, SessionEvent, Step, Transfer
@@ -125,7 +124,7 @@ class JsonLines:
     def handle(self, event: Event) -> None:
         data = progress.event_data(event)
         if data is not None:
-            write_message(json.dumps(data, default=str) + "\n")
+            write_json_lines([data])
 
     def tick(self) -> None: ...
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
@@ -52,7 +53,10 @@ def definition_document(loaded: Loaded, plan: Plan, *, cluster: str, strict: boo
 def with_errors(document: Mapping[str, object], loaded: Loaded, *, strict: bool) -> dict[str, object]:
     """Return the document of a definition before it had errors, with these, and with the files as they are now."""
     report, before = loaded.report, cast("list[Row]", document["files"])
-    sources = [*loaded.origins.sources(), *(found.span.source for found in report.sorted())]
+    # A file with an error has no part in the model. An env file can have one too, and its text is values of variables.
+    named = {os.path.realpath(path) for path in (*loaded.files, *(str(row["path"]) for row in before))}
+    wrong = (found.span.source for found in report.sorted())
+    sources = [*loaded.origins.sources(), *(source for source in wrong if os.path.realpath(source.name) in named)]
     files = {row["path"]: row for row in (*before, *map(_file_row, sources))}
     rows = list(files.values())
     stamp = _hash([document["stamp"], rows])

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,9 @@ import pytest
 
 from composeplat import progress
 from composeplat.cli import progress_output
-from composeplat.cli.console import raw_terminal
-from composeplat.cli.progress_output import Lines, Screen, Table
+from composeplat.cli.console import raw_terminal, show_error
+from composeplat.cli.progress_output import JsonLines, Lines, Screen, Table
+from composeplat.diagnostics import ComposeplatError
 from composeplat.progress import Event, Phase, ServiceProgress
 from tests.conftest import ROOT, VARIABLES
 from tests.schemas import checked_event
@@ -217,6 +218,21 @@ def test_json_on_a_terminal() -> None:
     output = on_terminal(*SHOP, mode="json")
 
     assert [json.loads(line)["event"] for line in output.splitlines()].count("service") == 5
+
+
+def test_json_with_odd_secrets(hide: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
+    """A secret that is a word of JSON, a number or a field is masked in texts, and the lines stay JSON."""
+    hide(["null", "12345", "message"])
+    show = JsonLines().handle
+    show(progress.Transfer(name="null", done_bytes=12345))
+    show(progress.Note("the message 12345"))
+    show_error(ComposeplatError("no message"), as_json=True)
+
+    assert [json.loads(line) for line in capsys.readouterr().err.splitlines()] == [
+        {"event": "download", "name": "[secret]", "bytes": 12345, "total_bytes": None},
+        {"event": "note", "message": "the [secret] [secret]"},
+        {"severity": "error", "code": "", "message": "no [secret]", "hint": ""},
+    ]
 
 
 def test_nobody_reads() -> None:

@@ -231,3 +231,16 @@ def test_a_file_that_is_no_yaml(project: Project) -> None:
     assert after["diagnostics"][0]["line"] in (1, 2)
     assert after["services"] == before["services"]
     assert after["stamp"] != before["stamp"]
+
+
+def test_an_env_file_with_an_error(project: Project) -> None:
+    """The page has the message, and not the file, whose text is the values of variables."""
+    folder = project({"compose.yaml": SHOP, ".env": "MODE=xyzzy\n"}).path
+    loaded = load(Request(folder=folder, shell=TOKEN))
+    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    before: Any = definition_document(loaded, plan, cluster="", strict=False)
+    (folder / ".env").write_text('MODE=xyzzy\n"KEY=plugh\n')
+    after: Any = with_errors(before, load(Request(folder=folder, shell=TOKEN)), strict=False)
+
+    assert [file["path"] for file in after["files"]] == ["compose.yaml"]
+    assert [(row["file"], row["line"]) for row in after["diagnostics"]] == [(".env", 2)]
