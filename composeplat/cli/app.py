@@ -81,8 +81,19 @@ def _run_command() -> Any:
     except Exception as error:
         if is_interrupt(error):
             return _INTERRUPTED
-        raise
+        if not isinstance(error, OSError) or error.filename is not None:
+            raise
+        return _show_write_error(error)
     return 0
+
+
+def _show_write_error(error: OSError) -> int:
+    """Show why help or the version can't be written, which the library does outside the body of a command."""
+    from composeplat.cli.console import silence, write_message
+
+    silence(sys.stdout)
+    write_message(f"error: can't write the result: {(error.strerror or str(error)).lower()}\n")
+    return 1
 
 
 def _exit_at_interrupts(status: Any) -> None:

@@ -166,11 +166,15 @@ class _Formatter(logging.Formatter):
         return f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
-def environment_mask(environment: Mapping[str, str]) -> progress.Mask:
-    """Mask the values of variables whose names look secret, and logins within URLs, such as a proxy's."""
+def environment_mask(environment: Mapping[str, str], options: Mapping[str, object] | None = None) -> progress.Mask:
+    """Mask the values of variables whose names look secret, and logins within URLs, such as a proxy's.
+
+    An argument can have a login too: it is refused, and the run that refuses it has a log.
+    """
     values = {value for name, value in environment.items() if looks_secret(name)}
-    values |= {_login_of(value) for value in environment.values() if "://" in value and "@" in value}
-    values |= {secret for value in environment.values() if "://" in value for secret in secrets_of(value)}
+    given = (value for value in (options or {}).values() if isinstance(value, str))
+    for url in (text for text in (*environment.values(), *given) if "://" in text):
+        values |= {*secrets_of(url), *([_login_of(url)] if "@" in url else [])}
     return progress.Mask(value for value in values if len(value) >= _MIN_SECRET_CHARS)
 
 
@@ -188,7 +192,7 @@ def run_log(
 ) -> Iterator[RunLog]:
     """Log a run to its file, and to ``debug``; without ``is_kept`` the file is made only if the log is kept later."""
     file = LogFile(_folder_for_log() / _file_name(command))
-    mask = environment_mask(os.environ)
+    mask = environment_mask(os.environ, options)
     handler = _MaskedHandler(file.write, mask, is_kept=is_kept)
     handlers = [handler, *([_MaskedHandler(debug, mask, is_kept=True)] if debug else [])]
     with _attached(handlers), progress.use_observer(_log_event):

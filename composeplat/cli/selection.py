@@ -161,7 +161,7 @@ def _scope(
 #: Commands whose status may be that of a program of the user, or a verdict.
 _OF_PROGRAMS = ("check", "exec", "run", "up")
 #: A log has no values of these: they may be secrets.
-_NOT_LOGGED = ("command", "env", "otel_traces")
+_NOT_LOGGED = ("command", "entrypoint", "env", "otel_traces")
 
 
 def _given(values: Mapping[str, Any], parameters: Iterable[inspect.Parameter]) -> dict[str, object]:

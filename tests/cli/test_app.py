@@ -12,7 +12,7 @@ import pytest
 
 from composeplat import __version__
 from composeplat.cli.help_text import SECTIONS
-from tests.conftest import ROOT, Project, run, split_log_path
+from tests.conftest import ROOT, VARIABLES, Project, run, split_log_path
 from tests.in_process import run_here
 
 BROKEN = """
@@ -54,6 +54,17 @@ node = Node()
 node.itself = node
 from composeplat.cli.app import main; main()
 """
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no full device")
+@pytest.mark.parametrize("args", [["--version"], ["--help"], ["deploy", "--help"]])
+def test_a_full_disk(tmp_path: Path, args: list[str]) -> None:
+    """Help that can't be written is an error with its reason, and no traceback."""
+    command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, cwd=tmp_path, env=VARIABLES, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert (done.returncode, done.stderr) == (1, b"error: can't write the result: no space left on device\n")
 
 
 def test_version(project: Project) -> None:

@@ -20,6 +20,7 @@ from composeplat.cli.selection import command_name
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.outcomes import Outcome as Came
 from tests.cli.conftest import Seam
+from tests.cluster.objects import Answer
 from tests.conftest import Project
 from tests.in_process import run_here
 
@@ -255,3 +256,20 @@ def test_a_user_without_a_home(project: Project, monkeypatch: pytest.MonkeyPatch
     assert (listed.status, listed.stderr) == (
         4, "error: this user has no home folder\n  hint: set HOME to a folder that can be written\n"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("state", "move", "own", "postgres://me:xyzzy-password@db.example.com/state"),
+        ("run", "--entrypoint", "login xyzzy-password", "nobody"),
+    ],
+)
+def test_arguments_that_are_secret(seam: Seam, args: tuple[str, ...]) -> None:
+    """A password in an argument is in no log, which an issue may have; that of a URL is refused besides."""
+    seam.server.answers["/api/v1/namespaces/kube-system"] = Answer(b'{"metadata": {"uid": "one"}}')
+    assert seam.platform(*args).status in (1, 2)
+
+    (path,) = logs(seam)
+    assert "xyzzy" not in path.read_text()
+    assert f"platform {args[0]}" in path.read_text()
