@@ -40,12 +40,13 @@ def listen() -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """End the block on SIGTERM and SIGHUP too, so that what it created is deleted."""
+    """End the block on SIGTERM and SIGHUP too, so that what it created is deleted; nohup ignores SIGHUP."""
 
     def end(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:

@@ -52,6 +52,17 @@ def test_a_press_is_not_lost(tmp_path: Path, at: str) -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.parametrize(("handler", "status"), [(signal.SIG_DFL, 128 + signal.SIGHUP), (signal.SIG_IGN, 0)])
+def test_a_terminal_that_is_closed(handler: signal.Handlers, status: int) -> None:
+    """It ends a command, unless that was started by nohup, which is to continue."""
+    script = (
+        "import signal, sys; from composeplat.cli.interrupts import ended_by_signals\n"
+        "signal.signal(signal.SIGHUP, signal.Handlers(int(sys.argv[1])))\n"
+        "with ended_by_signals(): signal.raise_signal(signal.SIGHUP)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(int(handler))], check=False).returncode == status
+
+
 def chained(*, cause: BaseException | None = None, context: BaseException | None = None) -> RuntimeError:
     error = RuntimeError()
     error.__cause__, error.__context__ = cause, context
