@@ -98,6 +98,9 @@ def changed_files(loaded: Loaded) -> tuple[tuple[int, int] | None, ...]:
     """Return when each file of a definition was changed; another answer means that it has to be read again."""
     sources: Iterable[Source] = loaded.origins.sources()
     paths = {*(Path(source.name) for source in sources), *map(Path, loaded.files), Path(".env"), loaded.folder / ".env"}
+    # Layers of variables have the names of their files.
+    paths |= {Path(label) for label, _ in loaded.variables.layers}
+    paths |= {Path(file.path) for service in loaded.project.services.values() for file in service.env_files}
     return tuple(map(_file_state, sorted(paths)))
 
 

@@ -196,6 +196,19 @@ def test_changed_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(set(states)) == 4
 
 
+@pytest.mark.parametrize("name", ["production.env", "web.env"])
+def test_changed_env_files(project: Project, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A change of an env file is one, of that of an option and of that of a service."""
+    text = "services: {web: {image: 'nginx:${TAG}', env_file: web.env}}"
+    folder = project({"compose.yaml": text, "production.env": "TAG=1\n", "web.env": "MODE=a\n"}).path
+    monkeypatch.chdir(folder)
+    loaded = load(Request(folder=folder, env_files=("production.env",)))
+    before = changed_files(loaded)
+    (folder / name).write_text("OTHER=longer\n")
+
+    assert changed_files(loaded) != before
+
+
 INVALID = {
     "a-port": "services: {web: {image: nginx, ports: [x]}}",
     "an-unknown-dependency": "services: {web: {image: nginx, depends_on: [none]}}",
