@@ -25,7 +25,7 @@ from composeplat.cli.ui_documents import definition_document, log_row, page_docu
 from composeplat.cluster.api import Api
 from composeplat.cluster.logs import LogQuery, read_logs
 from composeplat.compose.options import UNKNOWN_DOMAIN
-from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.history import read_history
 from composeplat.engine.operations.preview import preview
 from composeplat.engine.outcomes import DeployOptions
@@ -41,7 +41,10 @@ def export_data(choice: Choice) -> Data | None:
     """Return the data of the page; None if the definition has errors, which are then shown."""
     try:
         view = view_environment(choice, ())
-    except MissingPiece as error:
+    except ComposeplatError as error:
+        # A cluster that does not answer, or a login for it that is not on this machine.
+        if error.exit_code != Exit.MISSING:
+            raise
         return _without_cluster(choice, f"no cluster was read: {error}")
     return _with_cluster(choice, view) if view else None
 

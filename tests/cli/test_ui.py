@@ -60,7 +60,7 @@ class Data(HTMLParser):
 
 def exported(folder: Path, **shell: str) -> Any:
     """Export the page of a folder without a cluster, and return its data."""
-    done = run_here("ui", "--export", "page", folder=folder, KUBECONFIG="none", **shell)
+    done = run_here("ui", "--export", "page", folder=folder, **{"KUBECONFIG": "none", **shell})
     assert (done.status, done.stderr.splitlines()[-1]) == (0, "wrote page/index.html")
     return json.loads(Data((folder / "page" / "index.html").read_text()).text)
 
@@ -89,6 +89,22 @@ def test_without_a_cluster(project: Project) -> None:
     data = exported(project({"compose.yaml": SHOP}).path, **TOKEN)
     assert [part for part in ("status", "events", "history", "logs", "preview") if data[part] is not None] == []
     assert "no cluster was read" in data["page"]["notes"][0]
+
+
+def test_without_the_plugin_of_a_cluster(project: Project) -> None:
+    """A login that a program gives which this machine lacks, as in a pipeline, is no reason to write nothing."""
+    folder = project({"compose.yaml": SHOP}).path
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/none", "interactiveMode": "Never"}
+    (folder / "kubeconfig").write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "a", "user": "me"}}],
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "me", "user": {"exec": plugin}}],
+    }))  # fmt: skip
+    data = exported(folder, KUBECONFIG=str(folder / "kubeconfig"), **TOKEN)
+
+    assert data["status"] is None
+    assert "no cluster was read: the kubeconfig's credential plugin '/none' can't be run" in data["page"]["notes"][0]
 
 
 def test_an_invalid_definition(project: Project) -> None:
