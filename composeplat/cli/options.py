@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from enum import StrEnum
@@ -29,7 +30,21 @@ def setting_option(name: str) -> Any:
     """Return the option of a row in the table of settings."""
     row = SETTINGS[name]
     names = (row.option, row.short_option) if row.short_option else (row.option,)
-    return typer.Option(*names, metavar=row.metavar, min=row.minimum, help=row.help, show_default=row.default != ())
+    return typer.Option(
+        *names,
+        metavar=row.metavar,
+        min=row.minimum,
+        callback=None if row.minimum is None else _finite,
+        help=row.help,
+        show_default=row.default != (),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    """Refuse ``nan`` and ``inf``, which no range excludes: a wait with one of them has no end."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"must be a number of seconds, not {value}")
+    return value
 
 
 Files = Annotated[

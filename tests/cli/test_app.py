@@ -12,6 +12,7 @@ import pytest
 
 from composeplat import __version__
 from composeplat.cli.help_text import SECTIONS
+from composeplat.diagnostics import Exit
 from tests.conftest import ROOT, VARIABLES, Project, run, split_log_path
 from tests.in_process import run_here
 
@@ -122,6 +123,15 @@ def test_help_of_a_command_needs_no_definition(project: Project) -> None:
 
     assert outcome.stdout.startswith("Usage: platform render [OPTIONS]\n")
     assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0"])
+def test_a_timeout_is_a_number_of_seconds(project: Project, seconds: str) -> None:
+    """A wait has an end, so what is no number of seconds is refused."""
+    outcome = project("services: {web: {image: nginx}}").run("wake", "--timeout", seconds)
+
+    assert outcome.status == Exit.USAGE
+    assert "Invalid value for '--timeout'" in outcome.stderr
 
 
 def test_an_installed_command(project: Project) -> None:
