@@ -22,6 +22,7 @@ from composeplat.plan import Plan
 from composeplat.plan.desired import DesiredObject
 from composeplat.plan.extras import ExtraObject
 from composeplat.plan.resource_keys import ResourceKey
+from composeplat.plan.workloads import ends_pods_first
 from composeplat.registry.credentials import Login
 
 #: Pulumi's own: each gets every resource of a service, with its type, name, properties and options.
@@ -93,6 +94,8 @@ class Registrar:
             retain_on_delete=keep or None,
             delete_before_replace=True,
             ignore_changes=[SALT_PATH] if is_salted else None,
+            # The API server keeps the numbers of a rolling update, which it has set itself, and refuses them here.
+            replace_on_changes=["spec.strategy"] if ends_pods_first(desired) else None,
             aliases=aliases,
         )
         bound = bind(desired.manifest, self.late, awaits=self.awaits, is_moved=aliases is not None)

@@ -18,6 +18,7 @@ from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.engine.ownership import owner_of
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.plan.desired import DesiredObject, Plan
+from composeplat.plan.workloads import ends_pods_first
 
 Key = tuple[str, str]
 """Kind and name of an object."""
@@ -202,18 +203,21 @@ def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: Live
 REPLACED = "-replaced"
 
 
-def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] = ()) -> Plan:
-    """For a preview: give Services whose kind of address changes, and volumes that are replaced, another name.
+def rename_replaced(
+    plan: Plan, live: Iterable[Object], volumes: Iterable[str] = (), deployments: Iterable[Object] = ()
+) -> Plan:
+    """For a preview: give Services whose kind of address changes, and other objects that are replaced, another name.
 
     A deploy deletes them first. A dry run does not, so the API server would refuse it.
     """
     headless = {item["metadata"]["name"]: item["spec"].get("clusterIP") == "None" for item in live}
+    rolling = {item["metadata"]["name"] for item in deployments if "rollingUpdate" in item["spec"].get("strategy", {})}
 
     def renamed(desired: DesiredObject) -> DesiredObject:
         wanted = desired.manifest.get("spec", {}).get("clusterIP") == "None"
-        if desired.kind != "Service" or headless.get(desired.name, wanted) == wanted:
-            return desired
-        return _renamed(desired)
+        changes_address = desired.kind == "Service" and headless.get(desired.name, wanted) != wanted
+        stops_rolling = ends_pods_first(desired) and desired.name in rolling
+        return _renamed(desired) if changes_address or stops_rolling else desired
 
     services = tuple(replace(service, objects=tuple(map(renamed, service.objects))) for service in plan.services)
     claims = tuple(

@@ -7,11 +7,12 @@ from composeplat.compose.model import NEVER, Service
 from composeplat.compose.rollout_model import Schedule
 from composeplat.names import ENVIRONMENT_LABEL, SERVICE_LABEL, clean
 from composeplat.plan.autoscale import replicas
-from composeplat.plan.desired import Identity, Manifest
+from composeplat.plan.desired import DesiredObject, Identity, Manifest
 from composeplat.plan.scheduling import ready_seconds, rolling_update
 
 _DEFAULT_ATTEMPTS = 6
 _HISTORY = 3
+_RECREATE = "Recreate"
 
 
 def plan_workload(
@@ -46,7 +47,7 @@ def plan_workload(
 
 
 def _deployment(service: Service, identity: Identity, template: Manifest) -> Manifest:
-    strategy = "Recreate" if service.update_policy == "recreate" else "RollingUpdate"
+    strategy = _RECREATE if service.update_policy == "recreate" else "RollingUpdate"
     numbers = rolling_update(service) if strategy == "RollingUpdate" else {}
     return {
         **replicas(service),
@@ -55,6 +56,11 @@ def _deployment(service: Service, identity: Identity, template: Manifest) -> Man
         "strategy": {"type": strategy, **numbers},
         "template": template,
     }
+
+
+def ends_pods_first(desired: DesiredObject) -> bool:
+    """Check for a Deployment that ends its old pods first: one that rolls can't become it, and is replaced."""
+    return desired.kind == "Deployment" and desired.manifest["spec"].get("strategy", {}).get("type") == _RECREATE
 
 
 def _stateful_set(

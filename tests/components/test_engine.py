@@ -190,6 +190,29 @@ def test_changes(program: Program) -> None:
     assert texts_of_secret(program.objects()["Secret/web-env"])["GREETING"] == ""
 
 
+ROLLING = "services: {web: {image: 'busybox:1.37', labels: {dev.platform.com/update: rolling}}}"
+HERE = """
+ComposeStack("shop", file="shop.yaml", namespace=space.metadata.name, opts=opts)
+"""
+
+
+def test_another_update_policy(program: Program) -> None:
+    """A Deployment that is to end its pods first is replaced, as one that rolls can't become it; not the other way."""
+    (program.folder / "__main__.py").write_text(HEAD + HERE)
+    (program.folder / "shop.yaml").write_text(ROLLING)
+    program.expect("up", "--yes", "--skip-preview")
+
+    (program.folder / "shop.yaml").write_text(ROLLING.replace("rolling", "recreate"))
+    assert "+-1 replaced" in program.expect("up", "--yes", "--skip-preview")
+    assert program.objects()["Deployment/web"]["spec"]["strategy"] == {"type": "Recreate"}
+    program.expect("preview", "--expect-no-changes")
+
+    (program.folder / "shop.yaml").write_text(ROLLING)
+    back = program.expect("up", "--yes", "--skip-preview")
+    assert "~ 1 updated" in back
+    assert "replaced" not in back
+
+
 BESIDE = """
 def label(args):
     if args.type_ == "kubernetes:apps/v1:Deployment":

@@ -337,6 +337,24 @@ def test_a_service_that_gets_an_address(project: Project) -> None:
     assert service_names(renamed) == ["web-replaced", "my-job"]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        pytest.param({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}, "web-replaced", id="rolls"),
+        pytest.param({"type": "Recreate"}, "web", id="as-before"),
+    ],
+)
+def test_a_deployment_that_no_longer_rolls(project: Project, strategy: dict[str, Any], expected: str) -> None:
+    """A preview gives another name to a Deployment that is replaced, as its update policy can't be changed in place."""
+    plan = read(project, "services: {web: {image: x, labels: {dev.platform.com/update: recreate}}}").plan
+    assert plan is not None
+    live = [{"metadata": {"name": name}, "spec": {"strategy": strategy}} for name in ("web", "other")]
+
+    renamed = rename_replaced(plan, [], (), live)
+
+    assert [(found.kind, found.name) for found in renamed.objects] == [("Service", "web"), ("Deployment", expected)]
+
+
 # volumes that may be replaced -----------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
+from composeplat.plan.workloads import ends_pods_first
 
 
 def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
@@ -73,7 +74,9 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
 def preview_plan(api: Api, plan: Plan, replaced: Collection[str]) -> Plan:
     """The plan for a preview: replaced objects have other names in it, since a dry run can't delete those before."""
     live = api.items(kind_path("v1", "Service", plan.namespace))
-    return rename_replaced(plan, live, replaced)
+    may_stop_rolling = any(map(ends_pods_first, plan.objects))
+    deployments = api.items(kind_path("apps/v1", "Deployment", plan.namespace)) if may_stop_rolling else ()
+    return rename_replaced(plan, live, replaced, deployments)
 
 
 def _losses(plan: Plan, volumes: Iterable[str]) -> Iterable[str]:
