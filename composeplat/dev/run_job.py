@@ -21,7 +21,7 @@ from composeplat.cluster.logs import Cursor
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
 from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination
 from composeplat.cluster.watching import Watcher
-from composeplat.dev.run_pod import KEPT_ANNOTATION, pod_name, reference, run_labels
+from composeplat.dev.run_pod import KEPT_ANNOTATION, pod_name, reference, remove_own_names, run_labels
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.preflight import api_path
 from composeplat.plan.desired import Manifest, Plan, ServicePlan
@@ -40,8 +40,7 @@ def make_run(cron_job: Object, name: str) -> Manifest:
     made = copy.deepcopy(cron_job["spec"]["jobTemplate"])
     head, service = made.get("metadata") or {}, str(cron_job["metadata"]["name"])
     template = made["spec"]["template"]
-    # Its own name as an address of this pod: here it is the name of others.
-    template["spec"].pop("hostAliases", None)
+    remove_own_names(template, service)
     pod_head = template.get("metadata") or {}
     annotations = {**(pod_head.get("annotations") or {}), KEPT_ANNOTATION: "true"}
     template["metadata"] = {"labels": run_labels(pod_head, service), "annotations": annotations}

@@ -29,6 +29,7 @@ MAX_RUN_S = 24 * 3600
 _HOLDER_FOLDER = "/.platform-run"
 _HOLDER = "hold"
 _MAX_POD_NAME_LENGTH = 56
+_LOOPBACK = "127.0.0.1"
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "ports")
 _ESCAPED = re.compile(r"\$\$")
 
@@ -91,6 +92,7 @@ def make_pod(
     template["spec"]["containers"] = [container_of(template["spec"], service)]
     first = own_init_containers(template, service)
     template["spec"].update({"initContainers": first} if first else {})
+    remove_own_names(template, str(workload["metadata"]["name"]))
     spec = _pod_spec(template["spec"], workload, options, name, list(args))
     if node:
         _bind(spec, node)
@@ -100,6 +102,20 @@ def make_pod(
 def _annotations(head: Object) -> Object:
     """The annotations of a pod that has one service alone."""
     return {key: value for key, value in (head.get("annotations") or {}).items() if key != SERVICES_ANNOTATION}
+
+
+def remove_own_names(template: Object, workload: str) -> None:
+    """Remove the names of a pod's own services as its own address: in a one-off pod they are the names of others."""
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    own = str(annotations.get(SERVICES_ANNOTATION, workload)).split(",")
+    aliases = [
+        {**alias, "hostnames": [name for name in alias.get("hostnames") or () if name not in own]}
+        if alias["ip"] == _LOOPBACK
+        else alias
+        for alias in template["spec"].pop("hostAliases", ())
+    ]
+    if kept := [alias for alias in aliases if alias["hostnames"]]:
+        template["spec"]["hostAliases"] = kept
 
 
 def run_labels(head: Object, service: str) -> dict[str, str]:
@@ -116,8 +132,6 @@ def _pod_spec(spec: Object, workload: Object, options: RunOptions, name: str, ar
     container = spec["containers"][0]
     for key in _PROBES:
         container.pop(key, None)
-    # Its own name as an address of this pod: here it is the name of others.
-    spec.pop("hostAliases", None)
     spec = without_no_node(spec)
     spec.update(restartPolicy="Never", activeDeadlineSeconds=MAX_RUN_S)
     spec.setdefault("volumes", []).extend(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from composeplat.compose.model import Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
@@ -40,15 +42,20 @@ def pull_policy(service: Service) -> Manifest:
 # names ----------------------------------------------------------------------------------------------------------------
 
 
+def join_aliases(aliases: Iterable[Manifest]) -> list[Manifest]:
+    """Join the entries of the hosts file that have one address: the API server refuses an address that comes twice."""
+    names: dict[str, dict[str, None]] = {}
+    for alias in aliases:
+        names.setdefault(alias["ip"], {}).update(dict.fromkeys(alias["hostnames"]))
+    return [{"ip": address, "hostnames": list(found)} for address, found in names.items()]
+
+
 def host_aliases(service: Service) -> list[Manifest]:
     """Plan the entries of a pod's hosts file, by address; a pod's name with its domain leads to the pod."""
-    by_address: dict[str, list[str]] = {}
     names = service.container.names
     has_domain = names.domain and service.workload_kind != "StatefulSet"
     own = [(f"{names.hostname}.{names.domain}", "127.0.0.1")] if has_domain else []
-    for name, address in (*own, *names.hosts):
-        by_address.setdefault(address, []).append(name)
-    return [{"ip": address, "hostnames": hosts} for address, hosts in by_address.items()]
+    return join_aliases({"ip": address, "hostnames": [name]} for name, address in (*own, *names.hosts))
 
 
 def _own_name(service: Service) -> Manifest:

@@ -17,7 +17,7 @@ from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import TOOLS_CONTAINER, clean
 from composeplat.plan.arguments import escape
-from composeplat.plan.container_options import add_pod_options, host_aliases, pull_policy
+from composeplat.plan.container_options import add_pod_options, host_aliases, join_aliases, pull_policy
 from composeplat.plan.desired import BuiltImage, Identity, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.init_containers import plan_init_containers
@@ -104,8 +104,8 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **plan_token(service)}
-    aliases = [*own_name_aliases(service, has_early_name=inputs.has_early_name), *host_aliases(service)]
-    if aliases:
+    own = own_name_aliases(service, has_early_name=inputs.has_early_name)
+    if aliases := join_aliases([*own, *host_aliases(service)]):
         spec["hostAliases"] = aliases
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]

@@ -15,6 +15,7 @@ from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, port_path
 from composeplat.compose.rollout_model import Placement
 from composeplat.names import FILL_CONTAINER, MODES_CONTAINER, SERVICES_ANNOTATION, TOOLS_CONTAINER, clean, shorten
+from composeplat.plan.container_options import join_aliases
 from composeplat.plan.desired import Manifest, ServicePlan
 from composeplat.plan.fingerprint import HASH_ANNOTATION
 from composeplat.plan.init_hooks import hook_name
@@ -118,7 +119,7 @@ def _spec(specs: list[Manifest], owner: Service) -> Manifest:
         "containers": [container for each in specs for container in each["containers"]],
         "initContainers": init,
         "volumes": _distinct(specs, "volumes"),
-        "hostAliases": _distinct(specs, "hostAliases"),
+        "hostAliases": join_aliases(alias for each in specs for alias in each.get("hostAliases", ())),
         "imagePullSecrets": _distinct(specs, "imagePullSecrets"),
     }
     spec.update({key: found for key, found in lists.items() if found})

@@ -21,7 +21,10 @@ CRON_JOB: dict[str, Any] = {
                         "labels": {"dev.platform.com/environment": "shop", "dev.platform.com/service": "backup"},
                         "annotations": {"note": "kept"},
                     },
-                    "spec": {"containers": [{"name": "backup"}], "hostAliases": [{"ip": "127.0.0.1"}]},
+                    "spec": {
+                        "containers": [{"name": "backup"}],
+                        "hostAliases": [{"ip": "127.0.0.1", "hostnames": ["backup"]}],
+                    },
                 },
             },
         }

@@ -106,6 +106,25 @@ def test_a_pod_that_no_service_selects() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("annotations", "names"),
+    [
+        pytest.param({}, ["api", "own"], id="alone"),
+        pytest.param({"dev.platform.com/services": "web,api"}, ["own"], id="of-two"),
+    ],
+)
+def test_hosts_of_the_definition_stay(annotations: dict[str, str], names: list[str]) -> None:
+    """The names of the pod's services lead to others here; those of ``extra_hosts`` lead where they did."""
+    made = workload()
+    made["spec"]["template"]["metadata"]["annotations"] = annotations
+    other = {"ip": "10.0.0.1", "hostnames": ["web"]}
+    made["spec"]["template"]["spec"]["hostAliases"] = [{"ip": "127.0.0.1", "hostnames": ["web", "api", "own"]}, other]
+
+    spec = make_pod(made, OWNER, RunOptions(), name="web-run-1", args=["a"])["spec"]
+
+    assert spec["hostAliases"] == [{"ip": "127.0.0.1", "hostnames": names}, other]
+
+
 def test_a_detached_pod_runs_the_command_itself() -> None:
     """Kubernetes expands nothing in it, and it stays when it has ended."""
     options = RunOptions(detached=True, kept=True, environment={"A": "$(B)"}, working_dir="/w", uid=0, gid=5)

@@ -54,6 +54,30 @@ def test_the_same_word_is_no_host(project: Project, test: Any) -> None:
     assert aliases(project, test) == []
 
 
+CHECKED = "ports: [{port}], healthcheck: {{test: 'curl http://{name}/'}}"
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        pytest.param("  db: {{image: x, extra_hosts: ['own:127.0.0.1'], {db}}}", ["db", "own"], id="with-another-host"),
+        pytest.param(
+            "  db: {{image: x, {db}}}\n  api: {{image: x, network_mode: 'service:db', {api}}}",
+            ["db", "api"],
+            id="of-two",
+        ),
+    ],
+)
+def test_an_address_comes_once(project: Project, more: str, names: list[str]) -> None:
+    """The API server refuses a pod that has an address twice."""
+    checks = {name: CHECKED.format(name=name, port=port) for name, port in (("db", 80), ("api", 81))}
+    plan = project(f"x-platform: {{full: true}}\nservices:\n{more.format(**checks)}").read().plan
+    assert plan is not None
+    (pod,) = (found.manifest["spec"]["template"]["spec"] for found in plan.objects if found.kind == "Deployment")
+
+    assert pod["hostAliases"] == [{"ip": "127.0.0.1", "hostnames": names}]
+
+
 def aliases(project: Project, test: Any) -> list[dict[str, Any]]:
     folder = project(f"services: {{db: {{image: x, ports: [80], healthcheck: {{test: {test!r}}}}}}}")
     return own_name_aliases(folder.read().loaded.project.services["db"], has_early_name=False)
