@@ -42,7 +42,7 @@ from composeplat.plan.networks import (
 )
 from composeplat.plan.order import plan_edges, sort_services
 from composeplat.plan.patches import patch_endpoints, patch_services, patch_volumes
-from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
+from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret, pod_logins
 from composeplat.plan.providers import add_provided, plan_provided
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.restarts import add_restarts
@@ -59,7 +59,6 @@ from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_vol
 from composeplat.plan.traefik_labels import check_traefik_labels
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
-from composeplat.registry.image_reference import ImageReference
 from composeplat.system.records import record
 
 __all__ = [
@@ -177,7 +176,6 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
     storage = plan_storage(service, common.project, common.identity)
     add_file_mounts(service, common.project, storage)
     add_provided(service, common.project, storage)
-    login = common.settings.logins.get(ImageReference.parse(str(image)).registry)
     inputs = PodInputs(
         identity=common.identity,
         settings=common.settings,
@@ -185,16 +183,17 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
         storage=storage,
         shared=common.shared.get(service.name, ()),
         container_ports=container_ports(service),
-        has_pull_secret=login is not None,
         has_early_name=service.name in common.early,
         read_only_volumes=common.project.read_only_volumes,
         network_labels={} if common.routed is None else network_labels(service, common.project, common.identity),
     )
-    objects = [*_plan_secrets(service, common.identity, storage, login), *_plan_names(service, image, common)]
+    template = plan_pod(service, inputs)
+    logins = pod_logins(template["spec"], common.settings)
+    objects = [*_plan_secrets(service, common.identity, storage, logins), *_plan_names(service, image, common)]
     objects += _plan_policies(service, common)
     part = PodPart(
         service=service,
-        template=plan_pod(service, inputs),
+        template=template,
         claim_templates=storage.claim_templates,
         needs=_needs(service, common, objects, storage),
     )
@@ -256,11 +255,13 @@ def _needs(
     )
 
 
-def _plan_secrets(service: Service, identity: Identity, storage: Storage, login: Login | None) -> list[DesiredObject]:
+def _plan_secrets(
+    service: Service, identity: Identity, storage: Storage, logins: tuple[Login, ...]
+) -> list[DesiredObject]:
     manifests = {
         ResourceKind.ENVIRONMENT: plan_environment(service, identity) if service.variables else None,
         ResourceKind.FILES: plan_files(service, identity, storage.files) if storage.files else None,
-        ResourceKind.PULL_SECRET: plan_pull_secret(service, identity, login) if login is not None else None,
+        ResourceKind.PULL_SECRET: plan_pull_secret(service, identity, logins) if logins else None,
     }
     name = clean(service.name)
     return [

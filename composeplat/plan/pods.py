@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from composeplat.compose.model import HealthCheck, Service
 from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
-from composeplat.names import TOOLS_CONTAINER, clean
+from composeplat.names import FILL_IMAGE, TOOLS_CONTAINER, clean
 from composeplat.plan.arguments import escape
 from composeplat.plan.container_options import add_pod_options, host_aliases, join_aliases, pull_policy
 from composeplat.plan.desired import BuiltImage, Identity, Manifest
@@ -31,6 +31,7 @@ from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import TOOLS_VOLUME, Storage, plan_affinity, volume_label
 from composeplat.plan.tools import TOOLS_MOUNT
 from composeplat.registry.credentials import Login
+from composeplat.registry.image_reference import ImageReference
 from composeplat.system.records import record
 
 DOCKER_CONFIG_TYPE = "kubernetes.io/dockerconfigjson"
@@ -46,7 +47,6 @@ class PodInputs:
     storage: Storage
     shared: tuple[str, ...]
     container_ports: tuple[tuple[int, str], ...]
-    has_pull_secret: bool = False
     has_early_name: bool = False
     """The name of the service leads to pods that are not ready too."""
     read_only_volumes: frozenset[str] = frozenset()
@@ -72,14 +72,29 @@ def pull_secret_name(service: Service) -> str:
     return f"{clean(service.name)}-pull"
 
 
-def plan_pull_secret(service: Service, identity: Identity, login: Login) -> Manifest:
-    """Plan the Secret with the login for a service's registry, in the kubelet's format."""
-    entry = {
-        "username": login.user,
-        "password": login.password,
-        "auth": base64.b64encode(f"{login.user}:{login.password}".encode()).decode("ascii"),
+def pod_logins(spec: Manifest, settings: Settings) -> tuple[Login, ...]:
+    """Return the logins for the registries of a pod's images: of containers, also before the service, and of volumes.
+
+    The image of our own tools is public.
+    """
+    own, *others = (container["image"] for container in (*spec["containers"], *spec.get("initContainers", ())))
+    others += [volume["image"]["reference"] for volume in spec.get("volumes", ()) if "image" in volume]
+    images = (own, *(image for image in others if image != FILL_IMAGE))
+    registries = dict.fromkeys(ImageReference.parse(str(image)).registry for image in images)
+    return tuple(settings.logins[name] for name in registries if name in settings.logins)
+
+
+def plan_pull_secret(service: Service, identity: Identity, logins: Iterable[Login]) -> Manifest:
+    """Plan the Secret with the logins for the registries of a service's pod, in the kubelet's format."""
+    entries = {
+        login.address: {
+            "username": login.user,
+            "password": login.password,
+            "auth": base64.b64encode(f"{login.user}:{login.password}".encode()).decode("ascii"),
+        }
+        for login in logins
     }
-    config = json.dumps({"auths": {login.address: entry}}, sort_keys=True)
+    config = json.dumps({"auths": entries}, sort_keys=True)
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -107,15 +122,13 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     own = own_name_aliases(service, has_early_name=inputs.has_early_name)
     if aliases := join_aliases([*own, *host_aliases(service)]):
         spec["hostAliases"] = aliases
-    if inputs.has_pull_secret:
-        spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
     init = plan_init_containers(service, inputs.settings, spec["containers"][0], inputs.read_only_volumes)
-    if init:
-        spec["initContainers"] = init
     has_tools = any(container["name"] == TOOLS_CONTAINER for container in init)
     volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if has_tools else [])]
-    if volumes:
-        spec["volumes"] = volumes
+    more = {key: found for key, found in (("initContainers", init), ("volumes", volumes)) if found}
+    if pod_logins({**spec, **more}, inputs.settings):
+        spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
+    spec.update(more)
     if service.networking.mode == HOST_NETWORK:
         spec.update(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
     if service.is_job:

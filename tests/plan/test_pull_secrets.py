@@ -6,7 +6,10 @@ import base64
 import json
 from typing import Any
 
+import pytest
+
 from composeplat.plan import Plan
+from composeplat.registry.credentials import Login
 from tests.conftest import Project
 
 TEXT = """\
@@ -38,6 +41,35 @@ def test_it_is_created_for_the_services_that_need_it(project: Project) -> None:
     assert pods["Deployment/web"]["imagePullSecrets"] == [{"name": "web-pull"}]
     assert "imagePullSecrets" not in pods["Deployment/db"]
     assert "Secret/db-pull" not in made
+
+
+@pytest.mark.parametrize(
+    ("service", "more", "expected"),
+    [
+        pytest.param("pre_start: [{image: r.example.com/x, command: [a]}]", {}, ["r.example.com"], id="hook"),
+        pytest.param(
+            "volumes: [{type: image, source: r.example.com/x, target: /x}]", {}, ["r.example.com"], id="volume"
+        ),
+        pytest.param("volumes: [/x]", {"fill_image": "r.example.com/busybox"}, ["r.example.com"], id="tools"),
+        pytest.param("volumes: [/x]", {}, [], id="public-tools"),
+        pytest.param(
+            "pre_start: [{image: r.example.com/x, command: [a]}]",
+            {"logins": {"docker.io": Login(address="hub", user="ann", password=base64.b64encode(b"x").decode())}},
+            ["hub", "r.example.com"],
+            id="two-registries",
+        ),
+    ],
+)
+def test_every_image_of_the_pods(project: Project, service: str, more: dict[str, Any], expected: list[str]) -> None:
+    """The login for the image of a hook, of a volume or of the tools is there too, in the Secret of the service."""
+    text = f"services: {{db: {{image: postgres, {service}}}}}"
+
+    made = objects(project, text, full=True, pull_secret=True, **more)
+
+    (pod,) = (found["spec"]["template"]["spec"] for found in made.values() if "template" in found.get("spec", {}))
+    data = made.get("Secret/db-pull", {}).get("data", {}).get(".dockerconfigjson")
+    assert list(json.loads(base64.b64decode(data))["auths"] if data else ()) == expected
+    assert pod.get("imagePullSecrets", []) == ([{"name": "db-pull"}] if expected else [])
 
 
 def test_confidential_values_are_not_written() -> None:

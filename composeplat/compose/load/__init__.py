@@ -41,7 +41,7 @@ from composeplat.system.records import record
 
 if TYPE_CHECKING:
     from composeplat.compose.file_model import FileObject
-    from composeplat.compose.model import Project
+    from composeplat.compose.model import Project, Service
 
 __all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_definition", "read"]
 
@@ -137,12 +137,21 @@ def _texts_of(secrets: Iterable[FileObject]) -> Iterator[str]:
 
 
 def _find_logins(project: Project, settings: Settings, request: Request) -> dict[str, Login]:
-    images = [service.image for service in project.services.values() if service.image]
-    registries = {ImageReference.parse(image).registry for image in images}
+    images = [image for service in project.services.values() for image in _images_of(service)]
+    registries = {ImageReference.parse(image).registry for image in (*images, settings.fill_image) if image}
     if settings.registry:
         registries.add(registry_of_prefix(settings.registry))
     found = {name: request.logins.get(name) or find_login(name, request.shell) for name in sorted(registries)}
     return {registry: login for registry, login in found.items() if login is not None}
+
+
+def _images_of(service: Service) -> Iterator[str]:
+    """Yield the images that the pods of a service pull."""
+    from composeplat.compose.model import IMAGE
+
+    yield service.image
+    yield from (hook.image for hook in service.container.pre_start)
+    yield from (mount.source for mount in service.mounts if mount.kind == IMAGE)
 
 
 def load_definition(request: Request) -> Loaded:
