@@ -54,6 +54,8 @@ class DependencyGate:
     before_create: Callable[[tuple[str, str]], None] | None = None
     """Called in a thread with kind and name of a workload that may be created now."""
     cancelled: threading.Event = field(default_factory=threading.Event)
+    restarts_deadline: bool = False
+    """Let the time begin with each wait: before it, a program builds images and makes resources of its own."""
     _services: dict[str, ServicePlan] = field(default_factory=dict)
     _edges: dict[str, list[Edge]] = field(default_factory=dict)
     """By the service that waits."""
@@ -71,6 +73,8 @@ class DependencyGate:
             return None
 
         async def before(args: pulumi.ResourceHookArgs) -> None:
+            if self.restarts_deadline:
+                self.deadline.restart()
             if may_be_replaced and not args.old_inputs:
                 await self._wait_until_gone(service)
             for edge in edges:

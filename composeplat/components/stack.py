@@ -191,4 +191,5 @@ def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:
     except MissingPiece as error:
         raise pulumi.RunError(with_hint(error)) from error
     watcher = Watcher(access, plan.namespace, plan.environment, plan.workload_kinds)
-    return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(timeout, plan.start_delays))
+    deadline = Deadline(timeout, plan.start_delays)
+    return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=deadline, restarts_deadline=True)

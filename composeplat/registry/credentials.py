@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -46,8 +47,7 @@ def read_logins(entries: Iterable[Mapping[str, str]]) -> dict[str, Login]:
             raise ComposeplatError(
                 f"an entry of 'registries' has no '{missing[0]}'", "give address, username and password of each"
             )
-        host = re.sub(r"^\w+://", "", str(entry["address"])).partition("/")[0]
-        registry = registry_of_prefix(host)
+        registry = registry_of_prefix(_host(str(entry["address"])))
         user, password = str(entry["username"]), str(entry["password"])
         logins[registry] = Login(address=_address(registry), user=user, password=password)
     return logins
@@ -63,11 +63,18 @@ def find_login(registry: str, environment: Mapping[str, str]) -> Login | None:
     login = _ask_helper(str(helper), address, environment) if helper else None
     if login is not None:
         return login
-    for name in (address, registry, f"https://{registry}", f"http://{registry}"):
-        entry = (config.get("auths") or {}).get(name)
+    auths: Mapping[str, Any] = config.get("auths") or {}
+    hosts = (_host(address), registry)
+    # The address itself, else one of the same host, such as https://registry.example.com/v2/.
+    for name in (address, registry, *(name for name in auths if _host(name) in hosts)):
+        entry = auths.get(name)
         if isinstance(entry, dict):
             return _parse_entry(entry, address, path)
     return None
+
+
+def _host(address: str) -> str:
+    return re.sub(r"^\w+://", "", address).partition("/")[0]
 
 
 def _address(registry: str) -> str:
@@ -90,17 +97,24 @@ def _read_config(path: Path) -> dict[str, Any]:
 def _parse_entry(entry: Mapping[str, Any], address: str, path: Path) -> Login | None:
     if entry.get("username") and entry.get("password"):
         return Login(address=address, user=str(entry["username"]), password=str(entry["password"]))
-    if not entry.get("auth"):
+    user, colon, password = "", "", ""
+    if not (entry.get("auth") or entry.get("identitytoken")):
         return None
-    try:
-        user, colon, password = base64.b64decode(str(entry["auth"])).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        colon = ""
+    with contextlib.suppress(binascii.Error, UnicodeDecodeError):
+        user, colon, password = base64.b64decode(str(entry.get("auth") or "")).decode().partition(":")
+    if entry.get("identitytoken") and not password:
+        raise _token_error(address)
     if not colon:
         raise ComposeplatError(
             f"the Docker configuration '{path}' has an invalid login for {address}", f"docker login {address}"
         )
     return Login(address=address, user=user, password=password.rstrip("\0"))
+
+
+def _token_error(address: str) -> ComposeplatError:
+    return ComposeplatError(
+        f"for {address} Docker has a token that pods can't pull with", f"docker login {address} with a password"
+    )
 
 
 def _ask_helper(helper: str, address: str, environment: Mapping[str, str]) -> Login | None:
@@ -119,9 +133,7 @@ def _ask_helper(helper: str, address: str, environment: Mapping[str, str]) -> Lo
             f"the credential helper '{program}' gave an invalid response", "see its manual"
         ) from error
     if user == _NO_ACCOUNT:
-        raise ComposeplatError(
-            f"for {address} Docker has a token that pods can't pull with", f"docker login {address} with a password"
-        )
+        raise _token_error(address)
     return Login(address=address, user=user, password=password) if user else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.components.dependency_gate import DependencyFailed, DependencyGate
+from composeplat.components.stack import ComposeStack
 from composeplat.compose.model import DependencyCondition
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline
 from tests.cluster.objects import deployment, ended, pod, replica_set, running, snapshot, waiting
+from tests.components.test_stack import run
+from tests.conftest import Project
 
 NOWHERE = Access(host="127.0.0.1", port=9, plain=True)
 DB = deployment("db")
@@ -37,7 +41,9 @@ class View(Watcher):
         return self._view
 
 
-def held(*objects: Object, deadline: Deadline, required: bool = True) -> tuple[str, dict[str, Cause], list[str]]:
+def held(
+    *objects: Object, deadline: Deadline, required: bool = True, restarts: bool = False
+) -> tuple[str, dict[str, Cause], list[str]]:
     """Hold a service back: return why it is not created, the reported failures, and what it waited for."""
     services = tuple(
         ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=())
@@ -49,7 +55,7 @@ def held(*objects: Object, deadline: Deadline, required: bool = True) -> tuple[s
     gate = DependencyGate(
         plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=NOWHERE,
         watcher=View(snapshot(DB, OWNER, *objects)), deadline=deadline, on_failure=failures.__setitem__,
-        on_waiting=lambda _, reason: messages.append(reason),
+        on_waiting=lambda _, reason: messages.append(reason), restarts_deadline=restarts,
     )  # fmt: skip
 
     async def before_create() -> None:
@@ -95,3 +101,26 @@ def test_a_dependency_that_is_late(deadline: Deadline, seconds: int) -> None:
     assert why == f"api waits for db, which is not healthy after {seconds} s ({reason})"
     assert failures["api"].message == why.removeprefix("api ")
     assert messages[0] == f"waits for db: {reason}"
+
+
+def test_what_came_before_takes_no_time() -> None:
+    """In a program of others, the time begins with the wait: a build before it may have taken all of it."""
+    deadline = Deadline(-1)
+    deadline.seconds = 1
+
+    assert held(STARTING, deadline=deadline)[2] == []
+    assert held(STARTING, deadline=deadline, restarts=True)[2]
+
+
+def test_the_time_of_a_program(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ``ComposeStack`` that makes its own gate lets the time begin with each wait."""
+    folder = project("services: {web: {image: x, depends_on: [db]}, db: {image: x}}")
+    config = {"clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:9"}}]}
+    config |= {"contexts": [{"name": "a", "context": {"cluster": "a"}}], "current-context": "a"}
+    monkeypatch.setenv("KUBECONFIG", str(folder.write({"config": json.dumps(config)}).path / "config"))
+    gates: list[DependencyGate] = []
+    monkeypatch.setattr(DependencyGate, "hooks", lambda gate, *_: gates.append(gate))
+
+    run(lambda: ComposeStack("shop", file=folder.path / "compose.yaml", namespace="team", waits=True))
+
+    assert [gate.restarts_deadline for gate in gates] == [True, True]

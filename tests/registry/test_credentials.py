@@ -45,6 +45,8 @@ def encoded(text: str) -> str:
         pytest.param("registry.example.com", "registry.example.com", "registry.example.com", id="host"),
         pytest.param("https://registry.example.com", "registry.example.com", "registry.example.com", id="address"),
         pytest.param("https://index.docker.io/v1/", "docker.io", "https://index.docker.io/v1/", id="dockers-own"),
+        pytest.param("index.docker.io", "docker.io", "https://index.docker.io/v1/", id="host-of-dockers-own"),
+        pytest.param("https://r.example.com:5000/v2/", "r.example.com:5000", "r.example.com:5000", id="with-a-path"),
     ],
 )
 def test_in_the_file(tmp_path: Path, environment: dict[str, str], key: str, registry: str, address: str) -> None:
@@ -157,6 +159,22 @@ def test_a_broken_file(tmp_path: Path, environment: dict[str, str], config: obje
 
     with pytest.raises(ComposeplatError, match=message):
         find_login("r.example.com", environment)
+
+
+@pytest.mark.parametrize("entry", [{"auth": encoded("00000000:")}, {}], ids=["of-azure", "alone"])
+def test_a_token_in_the_file(tmp_path: Path, environment: dict[str, str], entry: dict[str, str]) -> None:
+    """An identity token, as ``az acr login`` stores it, is no password: pods can't pull with it."""
+    write(tmp_path, {"auths": {"r.example.com": {**entry, "identitytoken": "t"}}})
+
+    with pytest.raises(ComposeplatError, match="Docker has a token that pods can't pull with"):
+        find_login("r.example.com", environment)
+
+
+def test_a_password_beside_a_token(tmp_path: Path, environment: dict[str, str]) -> None:
+    """A password is one, whatever is beside it."""
+    write(tmp_path, {"auths": {"r.example.com": {"auth": encoded("ann:x"), "identitytoken": "t"}}})
+
+    assert find_login("r.example.com", environment) == login("ann", "x")
 
 
 # given ----------------------------------------------------------------------------------------------------------------
