@@ -55,6 +55,7 @@ READ_ERRORS = (
     LookupError,
     TypeError,
     AttributeError,
+    RecursionError,
     ComposeplatError,
 )
 

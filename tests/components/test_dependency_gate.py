@@ -115,7 +115,7 @@ def test_what_came_before_takes_no_time() -> None:
 def test_the_time_of_a_program(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ``ComposeStack`` that makes its own gate lets the time begin with each wait."""
     folder = project("services: {web: {image: x, depends_on: [db]}, db: {image: x}}")
-    config = {"clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:9"}}]}
+    config: dict[str, Any] = {"clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:9"}}]}
     config |= {"contexts": [{"name": "a", "context": {"cluster": "a"}}], "current-context": "a"}
     monkeypatch.setenv("KUBECONFIG", str(folder.write({"config": json.dumps(config)}).path / "config"))
     gates: list[DependencyGate] = []

@@ -55,6 +55,7 @@ def test_architectures_of_an_index(tmp_path: Path) -> None:
         ((403, b"{}"), "is denied by its registry"),
         ((500, b"{}"), "can't be read: its registry answered 500"),
         ((200, b"<html>"), "can't be read: the answer is not a registry's"),
+        ((200, b"[" * 100_000), "can't be read: the answer is not a registry's"),
     ],
 )
 def test_reasons(tmp_path: Path, answer: tuple[int, bytes], reason: str) -> None:
