@@ -83,6 +83,7 @@ def _of_program() -> dict[str, Any]:
     return {
         "files": ("-",),
         "folder": Path.cwd(),
+        "process": dict(os.environ),
         "outside_option": _OUTSIDE_OPTION,
         "context_namespace": read_kubeconfig(os.environ).namespace(),
     }

@@ -135,6 +135,7 @@ class ComposeStack(pulumi.ComponentResource):
                 folder=Path.cwd(),
                 name=environment_name or name,
                 shell=shell,
+                process=dict(os.environ),
                 logins=logins,
                 outside_option=_OUTSIDE_OPTION,
                 env_files=tuple(str(path) for path in env_files),

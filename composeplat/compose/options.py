@@ -260,7 +260,9 @@ class Request(Options):
     name: str = ""
     """The environment's name."""
     shell: Mapping[str, str] = field(default_factory=dict)
-    """The variables of the process."""
+    """The variables of the process, or those that a program gives instead."""
+    process: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables of the process if ``shell`` may be others: by them Docker's logins and their helpers are found."""
     platform: Mapping[str, str] = field(default_factory=dict)
     """The variables that the namespace keeps."""
     outside_option: str = SETTINGS["allow_outside"].option

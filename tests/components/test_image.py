@@ -143,6 +143,22 @@ def test_logins_that_are_given_are_the_pods_too(project: Project) -> None:
     assert config["auths"]["r.example.com"]["password"] == "s3cret"  # noqa: S105 -- a test's
 
 
+def test_logins_of_docker(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker's configuration and its helper are those of the process, whatever variables a program gives."""
+    helper = '#!/bin/sh\nprintf \'{"Username": "ann", "Secret": "%s"}\' "$FROM_PROCESS"\n'
+    folder = project({"compose.yaml": "services: {web: {image: r.example.com/web}}", "docker-credential-box": helper})
+    (folder.write({"config.json": '{"credsStore": "box"}'}).path / "docker-credential-box").chmod(0o755)
+    for name, value in (("PATH", f"{folder.path}:{os.environ['PATH']}"), ("FROM_PROCESS", "s3cret")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("DOCKER_CONFIG", str(folder.path))
+    file = folder.path / "compose.yaml"
+
+    registered = run(lambda: ComposeStack("shop", file=file, variables={"A": "b"}, pull_secret=True, waits=False))
+
+    config = json.loads(base64.b64decode(registered.inputs("Secret", "pull/web")["data"]["value"][".dockerconfigjson"]))
+    assert config["auths"]["r.example.com"]["password"] == "s3cret"  # noqa: S105 -- a test's
+
+
 def test_a_login_without_a_password(project: Project) -> None:
     """A login that is not whole ends the program with a sentence."""
     file = project({"compose.yaml": "services: {web: {image: x}}"}).path / "compose.yaml"

@@ -141,7 +141,10 @@ def _find_logins(project: Project, settings: Settings, request: Request) -> dict
     registries = {ImageReference.parse(image).registry for image in (*images, settings.fill_image) if image}
     if settings.registry:
         registries.add(registry_of_prefix(settings.registry))
-    found = {name: request.logins.get(name) or find_login(name, request.shell) for name in sorted(registries)}
+    found = {
+        name: request.logins.get(name) or find_login(name, request.process or request.shell)
+        for name in sorted(registries)
+    }
     return {registry: login for registry, login in found.items() if login is not None}
 
 
