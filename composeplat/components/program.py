@@ -7,7 +7,7 @@ both register the same resources with the same inputs.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,11 @@ def declare(
     loader: ImageLoader | None = None,
     building: Collection[str] | None = None,
     needed: Plan | None = None,
+    aliases: Mapping[str, str] | None = None,
 ) -> ComposeStack:
     """Register a plan for ``platform deploy``, or what is needed of it.
 
-    Objects wait for the images of ``building``, or for all.
+    Objects wait for the images of ``building``, or for all; ``aliases`` are the other URNs of some in the state.
     """
     stack = ComposeStack(
         plan.environment,
@@ -49,6 +50,7 @@ def declare(
         builder=builder,
         building=building,
         needed=needed,
+        aliases=aliases,
         # A build alone needs no cluster.
         opts=_options(cluster) if plan.objects else None,
     )

@@ -50,6 +50,7 @@ class Registrar:
         self.identity = plan.identity
         self.resources = resources
         self.awaits = awaits
+        self._is_typed = is_typed
         self._register_object = register_typed_object if is_typed else register_object
         """With outputs that a program can read by their names, or without."""
         self.late = LateValues(confidential=plan.confidential, texts=texts)
@@ -82,23 +83,13 @@ class Registrar:
         *,
         keep: bool = False,
     ) -> pulumi.CustomResource:
-        needed = [*self.awaited_builds, *(self.resources[key] for key in desired.needs if key in self.resources)]
-        # Names are fixed, so a replacement must be created after the deletion. Only the provider knows that, and Pulumi
-        # does not ask it for a forced replacement.
         is_salted = desired.key in self.salted
         aliases = self.moved.of(desired)
-        opts = pulumi.ResourceOptions(
-            parent=parent,
-            depends_on=needed,
-            hooks=hooks,
-            retain_on_delete=keep or None,
-            delete_before_replace=True,
-            ignore_changes=[SALT_PATH] if is_salted else None,
-            # The API server keeps the numbers of a rolling update, which it has set itself, and refuses them here.
-            replace_on_changes=["spec.strategy"] if ends_pods_first(desired) else None,
-            aliases=aliases,
-        )
-        bound = bind(desired.manifest, self.late, awaits=self.awaits, is_moved=aliases is not None)
+        own = pulumi.ResourceOptions(parent=parent, hooks=hooks, retain_on_delete=keep or None, aliases=aliases)
+        opts = pulumi.ResourceOptions.merge(own, self._options_of(desired))
+        # Only a program has resources of its own, with a field manager of their own.
+        is_moved = aliases is not None and self._is_typed
+        bound = bind(desired.manifest, self.late, awaits=self.awaits, is_moved=is_moved)
         self.ports.set_ports(bound, desired.ports_of, self.late.images)
         name = str(ResourceName(self.stack, desired.key))
         resource = self._register_object(name, add_salt(bound) if is_salted else bound, opts)
@@ -106,6 +97,18 @@ class Registrar:
         if is_salted:
             self.late.salts[desired.key] = read_salt(resource)
         return resource
+
+    def _options_of(self, desired: DesiredObject) -> pulumi.ResourceOptions:
+        needed = [*self.awaited_builds, *(self.resources[key] for key in desired.needs if key in self.resources)]
+        # Names are fixed, so a replacement must be created after the deletion. Only the provider knows that, and Pulumi
+        # does not ask it for a forced replacement.
+        return pulumi.ResourceOptions(
+            depends_on=needed,
+            delete_before_replace=True,
+            ignore_changes=[SALT_PATH] if desired.key in self.salted else None,
+            # The API server keeps the numbers of a rolling update, which it has set itself, and refuses them here.
+            replace_on_changes=["spec.strategy"] if ends_pods_first(desired) else None,
+        )
 
     def register_extra(
         self, extra: ExtraObject, parent: pulumi.Resource, workload: pulumi.Resource

@@ -1,4 +1,4 @@
-"""The arguments of Pulumi's command line: the resources to replace or exclude.
+"""The arguments of Pulumi's command line: the resources to replace or exclude; and those with another URN in the state.
 
 Decides from a plan and a state alone, so that it is tested without Pulumi; :mod:`~composeplat.engine.pulumi_runs` runs
 the command line.
@@ -123,6 +123,28 @@ def _names_by_urn(state: Mapping[str, Any]) -> dict[str, ResourceName | None]:
     """The resources of the state that belong to a stack."""
     urns = (str(resource["urn"]) for resource in state.get("resources") or ())
     return {urn: ResourceName.from_urn(urn) for urn in urns if belongs_to_stack(urn)}
+
+
+def former_urns(plan: Plan, state: Mapping[str, Any]) -> dict[str, str]:
+    """The URNs under which the state has objects that other parts of the definition make now, by kind and name.
+
+    Without them, Pulumi would apply such an object by its new URN, and then delete it by the old one.
+    """
+    planned = {ResourceName(plan.environment, desired.key) for desired in plan.objects}
+    known: set[ResourceName | None] = set()
+    left: dict[tuple[str, str], str] = {}
+    for resource in state.get("resources") or ():
+        urn, manifest = str(resource["urn"]), resource.get("inputs") or {}
+        if belongs_to_stack(urn) and "$kubernetes:" in urn and not resource.get("delete"):
+            name = ResourceName.from_urn(urn)
+            known.add(name)
+            if name not in planned:
+                left[str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name"))] = urn
+    return {
+        f"{desired.kind}/{desired.name}": left[desired.kind, desired.name]
+        for desired in plan.objects
+        if (desired.kind, desired.name) in left and ResourceName(plan.environment, desired.key) not in known
+    }
 
 
 def image_urn(plan: Plan, image: ImageBuild) -> str:

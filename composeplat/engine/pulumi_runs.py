@@ -18,6 +18,7 @@ from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
+from composeplat.engine.pulumi_args import former_urns
 from composeplat.engine.pulumi_errors import broke_off, explain, is_refused
 from composeplat.engine.pulumi_flags import explain_policy_pack, trace_variables
 from composeplat.engine.pulumi_process import PulumiResult
@@ -100,6 +101,7 @@ def run_program(
     from composeplat.engine.inline_program import serve  # noqa: PLC0415 -- the same
 
     loader = _image_loader(stack, plan)
+    aliases = former_urns(plan, stack.state)
 
     def program() -> None:
         declare(
@@ -110,6 +112,7 @@ def run_program(
             loader=loader,
             building=building,
             needed=None if parts is None else parts.needed,
+            aliases=aliases,
         )
 
     with serve(program) as address:

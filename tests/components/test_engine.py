@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from composeplat.engine.pulumi_args import former_urns
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
-from tests.conftest import VARIABLES
+from tests.conftest import VARIABLES, Project
 from tests.plain.programs import pulumi_variables
 
 #: Texts that a file, a template or a shell would read differently.
@@ -211,6 +212,40 @@ def test_another_update_policy(program: Program) -> None:
     back = program.expect("up", "--yes", "--skip-preview")
     assert "~ 1 updated" in back
     assert "replaced" not in back
+
+
+CONFIG = """\
+x-platform: {full: true}
+services: {web: {image: 'busybox:1.37', configs: [old]}}
+configs: {old: {name: settings, content: x}}
+"""
+AS_BEFORE = """
+ComposeStack(
+    "shop",
+    file="shop.yaml",
+    namespace="team",
+    aliases=json.loads(config.get("aliases") or "{}"),
+    opts=pulumi.ResourceOptions(providers=[files]),
+)
+"""
+
+
+def test_an_object_of_another_part(program: Program, project: Project) -> None:
+    """An object that another part of the definition makes now, such as a config with another key, is not deleted."""
+    (program.folder / "__main__.py").write_text(HEAD + AS_BEFORE)
+    (program.folder / "shop.yaml").write_text(CONFIG)
+    program.expect("up", "--yes", "--skip-preview")
+    renamed = CONFIG.replace("old", "new")
+    (program.folder / "shop.yaml").write_text(renamed)
+    plan = project(renamed).read(name="shop", namespace="team").plan
+    assert plan is not None
+
+    aliases = former_urns(plan, json.loads(program.expect("stack", "export").partition("\nwarning")[0])["deployment"])
+    program.expect("config", "set", "aliases", json.dumps(aliases))
+    program.expect("up", "--yes", "--skip-preview")
+
+    assert list(aliases) == ["ConfigMap/settings"]
+    assert program.objects()["ConfigMap/settings"]["data"] == {"new": "x"}
 
 
 BESIDE = """

@@ -6,8 +6,10 @@ import pulumi
 import pytest
 
 from composeplat.components.moved_resources import Moved, MovedResources
+from composeplat.components.program import declare
 from composeplat.plan import Plan
 from composeplat.plan.desired import DesiredObject
+from tests.components.test_stack import run
 from tests.conftest import Project
 
 URN = "urn:pulumi:team::shop::kubernetes:yaml:ConfigFile$kubernetes:apps/v1:Deployment::team/web"
@@ -51,3 +53,12 @@ def test_an_unknown_object(project: Project) -> None:
         "'aliases' names 'Deployment/wep', which is no object of the file; objects are:"
     )
     assert "Deployment/web, " in str(caught.value)
+
+
+def test_those_of_a_deploy(project: Project) -> None:
+    """Objects that a deploy has under other URNs keep their field manager, which is ours."""
+    found = run(lambda: declare(plan_of(project), cluster="", gate=None, builder="", aliases={"Service/web": URN}))
+
+    assert [alias.urn for alias in found.request("core/v1:Service").aliases] == [URN]
+    assert found.annotations("core/v1:Service")["pulumi.com/patchFieldManager"] == "composeplat"
+    assert list(found.request("Deployment").aliases) == []

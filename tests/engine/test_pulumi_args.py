@@ -9,7 +9,7 @@ import pytest
 
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import Key, LiveState
-from composeplat.engine.pulumi_args import deploy_args, resources_except, resources_outside
+from composeplat.engine.pulumi_args import deploy_args, former_urns, resources_except, resources_outside
 from composeplat.plan import Plan
 from tests.conftest import Project
 
@@ -142,3 +142,52 @@ services:
     assert plan is not None
 
     assert list(resources_outside(plan, ("web",), {})) == ["**::demo-workload/base"]
+
+
+RENAMED = """\
+x-platform: {full: true}
+services:
+  web: {image: x, configs: [new, {source: kept}], ports: [80]}
+configs: {new: {name: settings, content: a}, kept: {name: kept, content: b}}
+"""
+CONFIG = f"{STACK}$kubernetes:core/v1:ConfigMap::demo-config"
+
+
+def made(urn: str, kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"urn": urn, "type": urn.rpartition("$")[2], "inputs": {"kind": kind, "metadata": {"name": name}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param([], {}, id="none"),
+        pytest.param(
+            [made(f"{CONFIG}/old", "ConfigMap", "settings"), made(f"{CONFIG}/kept", "ConfigMap", "kept")],
+            {"ConfigMap/settings": f"{CONFIG}/old"},
+            id="another-key",
+        ),
+        pytest.param(
+            [made(f"{SERVICE}$kubernetes:core/v1:Service::demo-alias/web", "Service", "web")],
+            {"Service/web": f"{SERVICE}$kubernetes:core/v1:Service::demo-alias/web"},
+            id="alias-that-becomes-a-service",
+        ),
+        pytest.param(
+            [made(f"{CONFIG}/old", "ConfigMap", "settings"), made(f"{CONFIG}/new", "ConfigMap", "settings")],
+            {},
+            id="has-its-own",
+        ),
+        pytest.param([made(f"{CONFIG}/kept", "ConfigMap", "settings")], {}, id="of-a-part-that-stays"),
+        pytest.param([made(f"{CONFIG}/old", "ConfigMap", "settings", delete=True)], {}, id="is-being-deleted"),
+        pytest.param(
+            [made("urn:pulumi:team::demo::kubernetes:core/v1:ConfigMap::x", "ConfigMap", "settings")],
+            {},
+            id="of-others",
+        ),
+    ],
+)
+def test_objects_of_another_part(project: Project, resources: list[dict[str, Any]], expected: dict[str, str]) -> None:
+    """An object that the state has from another part of the definition is found by its URN there, and not deleted."""
+    plan = project(RENAMED).read(namespace="team").plan
+    assert plan is not None
+
+    assert former_urns(plan, {"resources": resources}) == expected
