@@ -43,6 +43,7 @@ _TLS_PORTS = (443, 8443, 9443)
 
 _MAX_RULES = 16
 _MAX_MATCHES = 64
+_MAX_MATCHES_OF_ALL = 128
 _MAX_LISTED_PORTS = 8
 
 
@@ -245,8 +246,10 @@ def _plan_endpoint(checker: Checker, spec: EndpointSpec, settings: Settings, ide
     metadata["labels"] = {**labels, **metadata["labels"]}
     make_object = _http_route if settings.gateway else _ingress
     manifest = make_object(metadata, host, routes, settings)
-    if settings.gateway and len(manifest["spec"]["rules"]) > _MAX_RULES:
-        message = "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port"
+    if settings.gateway and (len(manifest["spec"]["rules"]) > _MAX_RULES or len(routes) > _MAX_MATCHES_OF_ALL):
+        message = (
+            "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port, and 128 paths in all"
+        )
         checker.add("invalid-value", spec.origin, message, "divide it into several named endpoints")
     needs = tuple(dict.fromkeys(ResourceKey(ResourceKind.SERVICE, clean(route.service)) for route in spec.routes))
     urls: dict[str, list[str]] = {}

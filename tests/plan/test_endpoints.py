@@ -32,7 +32,7 @@ def test_more_places_than_an_http_route_holds(project: Project) -> None:
     assert reading.messages == [
         (
             "compose.yaml:4:3: error: endpoints has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to"
-            " one port [invalid-value]"
+            " one port, and 128 paths in all [invalid-value]"
         )
     ]
     assert [d.hint for d in reading.loaded.report.sorted()] == ["divide it into several named endpoints"]
@@ -51,6 +51,16 @@ def test_paths_of_one_target_count_once(project: Project) -> None:
 
     assert reading.messages == []
     assert len(reading.object("HTTPRoute", "demo")["spec"]["rules"]) == 1
+
+
+@pytest.mark.parametrize(("count", "codes"), [(128, []), (129, ["invalid-value"])])
+def test_paths_of_all_targets(project: Project, count: int, codes: list[str]) -> None:
+    """The definition of HTTPRoute limits the paths of all its rules together."""
+    listed = "\n".join(f"  - {{path: /{number}, service: web, port: 80}}" for number in range(count))
+
+    reading = project(f"services:\n  web: {{image: nginx, expose: [80]}}\nendpoints:\n{listed}\n").read(gateway="edge")
+
+    assert reading.codes == codes
 
 
 def test_endpoints_without_a_domain_are_reported_once(project: Project) -> None:
