@@ -15,7 +15,7 @@ import pulumi
 
 from composeplat.cluster.kubeconfig import read_kubeconfig
 from composeplat.components.late_texts import LateTexts
-from composeplat.compose.load import Loaded, load_definition
+from composeplat.compose.load import Loaded, find_logins, load_definition
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.model import Project, Service
 from composeplat.compose.options import Request
@@ -42,7 +42,7 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
     """Load and plan; errors end the program with every message, as errors of Pulumi."""
     try:
         loaded = load_definition(request)
-        loaded = replace(loaded, project=_with_images(loaded.project, images))
+        loaded = _with_images_of_program(loaded, images, request)
         loaded = replace(loaded, project=_with_image_users(loaded, plain_logins(request.logins)))
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         check_image_users(
@@ -126,6 +126,12 @@ def parse_pushed(image: object) -> str:
     if not isinstance(image, str) or not image or any(map(str.isspace, image)):
         raise BadValue("must be the reference of an image; without a push, an image has no digest")
     return image
+
+
+def _with_images_of_program(loaded: Loaded, images: Mapping[str, str], request: Request) -> Loaded:
+    project, settings = _with_images(loaded.project, images), loaded.settings
+    logins = find_logins(project, settings, request) if settings.pull_secret and images else settings.logins
+    return replace(loaded, project=project, settings=replace(settings, logins=logins))
 
 
 def _with_images(project: Project, images: Mapping[str, str]) -> Project:

@@ -56,6 +56,12 @@ def has_placeholder(text: str) -> bool:
     return _OPEN in text and _PLACEHOLDER.search(text) is not None
 
 
+def has_late_registry(image: str) -> bool:
+    """Check for an image whose registry is not known: the part of its name that may be a host has a placeholder."""
+    first, slash, _ = image.partition("/")
+    return has_placeholder(first if slash else image.partition(":")[0])
+
+
 def is_placeholder(text: str) -> bool:
     return _PLACEHOLDER.fullmatch(text) is not None
 

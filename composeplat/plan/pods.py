@@ -14,6 +14,7 @@ from dataclasses import field
 from composeplat.compose.model import HealthCheck, Service
 from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.options import Settings
+from composeplat.compose.placeholders import has_late_registry
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import FILL_IMAGE, TOOLS_CONTAINER, clean
 from composeplat.plan.arguments import escape
@@ -75,12 +76,14 @@ def pull_secret_name(service: Service) -> str:
 def pod_logins(spec: Manifest, settings: Settings) -> tuple[Login, ...]:
     """Return the logins for the registries of a pod's images: of containers, also before the service, and of volumes.
 
-    The image of our own tools is public.
+    The image of our own tools is public, and the registry of one that is an output may be any.
     """
     own, *others = (container["image"] for container in (*spec["containers"], *spec.get("initContainers", ())))
     others += [volume["image"]["reference"] for volume in spec.get("volumes", ()) if "image" in volume]
-    images = (own, *(image for image in others if image != FILL_IMAGE))
-    registries = dict.fromkeys(ImageReference.parse(str(image)).registry for image in images)
+    images = [str(image) for image in (own, *(image for image in others if image != FILL_IMAGE))]
+    if any(map(has_late_registry, images)):
+        return tuple(settings.logins.values())
+    registries = dict.fromkeys(ImageReference.parse(image).registry for image in images)
     return tuple(settings.logins[name] for name in registries if name in settings.logins)
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,44 @@ def test_logins_that_are_given_are_the_pods_too(project: Project) -> None:
     assert {key: data[key] for key in SECRET} == SECRET
     config = json.loads(base64.b64decode(data["value"][".dockerconfigjson"]))
     assert config["auths"]["r.example.com"]["password"] == "s3cret"  # noqa: S105 -- a test's
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pytest.param(lambda: "r.example.com/web:1", id="text"),
+        pytest.param(lambda: pulumi.Output.from_input("r.example.com/web:1"), id="output"),
+    ],
+)
+def test_logins_of_images_that_are_given(project: Project, image: Callable[[], Any]) -> None:
+    """The login for an image that the program gives comes with the pods, and the file's own needs none."""
+    folder = project({"compose.yaml": "services: {web: {image: nginx}, db: {image: postgres}}"})
+    given = [{"address": "r.example.com", "username": "ann", "password": "s3cret"}]
+    more: dict[str, Any] = {"variables": {}, "registries": given, "pull_secret": True, "waits": False}
+
+    registered = run(lambda: ComposeStack("shop", file=folder.path / "compose.yaml", images={"web": image()}, **more))
+
+    pods = {name: registered.inputs("Deployment", name)["spec"]["template"]["spec"] for name in ("web", "db")}
+    assert pods["web"]["imagePullSecrets"] == [{"name": "web-pull"}]
+    assert "imagePullSecrets" not in pods["db"]
+    data = registered.inputs("Secret", "pull/web")["data"]["value"][".dockerconfigjson"]
+    assert list(json.loads(base64.b64decode(data))["auths"]) == ["r.example.com"]
+
+
+def test_a_late_tag(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registry of an image whose tag is an output is known, and Docker's login for it is found."""
+    auth = base64.b64encode(b"ann:s3cret").decode()
+    config = json.dumps({"auths": {"r.example.com": {"auth": auth}}})
+    folder = project({"compose.yaml": "services: {web: {image: 'r.example.com/web:${TAG}'}}", "config.json": config})
+    monkeypatch.setenv("DOCKER_CONFIG", str(folder.path))
+    more: dict[str, Any] = {"registries": [{"address": "other", "username": "a", "password": "b"}], "waits": False}
+
+    def program() -> ComposeStack:
+        tag = pulumi.Output.from_input("1")
+        return ComposeStack("shop", file=folder.path / "compose.yaml", variables={"TAG": tag}, pull_secret=True, **more)
+
+    data = run(program).inputs("Secret", "pull/web")["data"]["value"][".dockerconfigjson"]
+    assert list(json.loads(base64.b64decode(data))["auths"]) == ["r.example.com"]
 
 
 def test_logins_of_docker(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

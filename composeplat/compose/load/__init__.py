@@ -32,6 +32,7 @@ from composeplat.compose.load.reading import NoDefinition, Reading, read
 from composeplat.compose.nodes import Node
 from composeplat.compose.options import Request, Settings
 from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.placeholders import has_late_registry
 from composeplat.compose.variables import VariableReferences, Variables, worth_hiding
 from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.registry.credentials import Login, find_login
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from composeplat.compose.file_model import FileObject
     from composeplat.compose.model import Project, Service
 
-__all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_definition", "read"]
+__all__ = ["Loaded", "NoDefinition", "Reading", "Request", "find_logins", "load", "load_definition", "read"]
 
 
 @record(kw_only=True)
@@ -114,7 +115,7 @@ def load(request: Request) -> Loaded:
         project = with_shared_images(with_init_jobs(Checker(project, origins, reading.report)))
     settings = reading.settings
     if settings.pull_secret:
-        settings = replace(settings, logins=_find_logins(project, settings, request))
+        settings = replace(settings, logins=find_logins(project, settings, request))
     return Loaded(
         project=project,
         settings=settings,
@@ -136,15 +137,17 @@ def _texts_of(secrets: Iterable[FileObject]) -> Iterator[str]:
             yield (secret.content or b"").decode().strip()
 
 
-def _find_logins(project: Project, settings: Settings, request: Request) -> dict[str, Login]:
-    images = [image for service in project.services.values() for image in _images_of(service)]
-    registries = {ImageReference.parse(image).registry for image in (*images, settings.fill_image) if image}
+def find_logins(project: Project, settings: Settings, request: Request) -> dict[str, Login]:
+    """Find the logins for the registries of all images; the registry of an image that is an output may be any."""
+    images = [image for service in project.services.values() for image in (*_images_of(service), settings.fill_image)]
+    known = [image for image in images if image and not has_late_registry(image)]
+    registries = {ImageReference.parse(image).registry for image in known}
     if settings.registry:
         registries.add(registry_of_prefix(settings.registry))
-    found = {
-        name: request.logins.get(name) or find_login(name, request.process or request.shell)
-        for name in sorted(registries)
-    }
+    if any(map(has_late_registry, images)):
+        registries |= request.logins.keys()
+    process = request.process or request.shell
+    found = {name: request.logins.get(name) or find_login(name, process) for name in sorted(registries)}
     return {registry: login for registry, login in found.items() if login is not None}
 
 
