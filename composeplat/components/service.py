@@ -22,6 +22,7 @@ from composeplat.components.definition import parse_logins, plan_definition, rea
 from composeplat.components.late_texts import LateTexts
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import SERVICE_TYPE
+from composeplat.compose.init_jobs import is_init_job
 from composeplat.compose.options import SETTINGS, Request
 from composeplat.plan import Plan, ServicePlan
 
@@ -72,8 +73,11 @@ class Service(ComposeService):
 
     def _register_all(self, own: ServicePlan, plan: Plan, builder: str) -> None:
         self._registrar.ports.start_reading(plan.objects)
-        self._use_service_plan(self._registrar.stack, own, self._registrar)
-        parts = Parts(self, plan, {own.name: self}, self._registrar)
+        stack, child = self._registrar.stack, pulumi.ResourceOptions(parent=self)
+        self._use_service_plan(stack, own, self._registrar)
+        jobs = (service for service in plan.services if service is not own)
+        services = {job.name: ComposeService(stack, job, self._registrar, child) for job in jobs}
+        parts = Parts(self, plan, {**services, own.name: self}, self._registrar)
         parts.register(builder=builder)
         self.volumes, self.endpoints = parts.volumes, parts.endpoints
 
@@ -90,12 +94,12 @@ def _of_program() -> dict[str, Any]:
 
 
 def _single_service(plan: Plan, name: str) -> ServicePlan:
-    """Return the plan of the service; a document after the first may not add another one."""
-    others = [service.name for service in plan.services if service.name != name]
+    """Return the plan of the service; beside it are jobs of its hooks, and no others of a document after the first."""
+    services = {service.name: service for service in plan.services}
+    others = [other for other in services if other != name and not is_init_job(other, name)]
     if others:
         raise pulumi.RunError(f"'compose' has other services than '{name}': {', '.join(others)}; use ComposeStack")
-    (own,) = plan.services
-    return own
+    return services[name]
 
 
 def _options(settings: Mapping[str, Any], late: LateTexts) -> dict[str, Any]:

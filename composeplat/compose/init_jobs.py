@@ -106,6 +106,12 @@ def _job_name(service: Service, index: int) -> str:
     return f"{service.name}-pre-start-{index}"
 
 
+def is_init_job(name: str, service: str) -> bool:
+    """Check for the name of a job that runs a hook of a service."""
+    index = name.rpartition("-")[2]
+    return index.isdecimal() and name == f"{service}-pre-start-{index}"
+
+
 def _completed(name: str) -> Dependency:
     return Dependency(service=name, condition=DependencyCondition.COMPLETED)
 

@@ -150,3 +150,12 @@ def test_the_page() -> None:
     found = run(program)
     assert "hunter2" not in str(found.everything)
     assert found.inputs("PersistentVolumeClaim")["spec"]["resources"]["requests"] == {"storage": "5Gi"}
+
+
+def test_a_hook_that_runs_once() -> None:
+    """It is a job below the component, and the service comes after it."""
+    found = make("image: x\nscale: 2\npre_start: [{command: [migrate], per_replica: false}]\n", full=True)
+
+    job = found.request("Job", "db-workload/db-pre-start-0")
+    assert job.parent.endswith("$composeplat:index:Service::db-service/db-pre-start-0")
+    assert any(urn.endswith("::db-workload/db-pre-start-0") for urn in found.request("Deployment").dependencies)
