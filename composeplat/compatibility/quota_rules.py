@@ -100,12 +100,25 @@ def _wanted(resource: str, ranges: tuple[LimitRange, ...]) -> Callable[[Project]
     if resource not in COMPUTE:
         return _COUNTED.get(resource)
     return lambda project: (
-        (_amount(service, *COMPUTE[resource], ranges) or 0) * _pods_of(service) for service in project.services.values()
+        (_amount(service, *COMPUTE[resource], ranges) or 0) * _pods_of(project.services[service.pod_owner])
+        for service in project.services.values()
     )
 
 
 def _pods_of(service: Service) -> int:
-    return 1 if service.is_job else service.replicas
+    """Return the least number of pods; those of a Job all run at once."""
+    autoscale = service.extensions.autoscale
+    return service.replicas if autoscale is None else autoscale.lowest
+
+
+def _pods(project: Project) -> Iterator[int]:
+    yield from (_pods_of(service) for service in project.services.values() if not service.runs_elsewhere)
+
+
+def _names(project: Project) -> Iterator[int]:
+    """The numbers of Services: of names, and of what is exposed."""
+    for service in project.services.values():
+        yield 1 + len(service.networking.aliases) + (service.extensions.expose is not None)
 
 
 def _claims(project: Project) -> Iterator[int]:
@@ -117,8 +130,8 @@ def _claims(project: Project) -> Iterator[int]:
 
 
 _COUNTED: dict[str, Callable[[Project], Iterable[int]]] = {
-    "pods": lambda project: map(_pods_of, project.services.values()),
-    "services": lambda project: (1 for _ in project.services),
+    "pods": _pods,
+    "services": _names,
     "persistentvolumeclaims": lambda project: (1 for _ in _claims(project)),
     "requests.storage": _claims,
 }

@@ -42,6 +42,35 @@ def test_whole_quota(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    ("services", "expected"),
+    [
+        pytest.param("job: {image: x, restart: 'no', scale: 3, cpus: 1}", "3 of pods, 3 of limits.cpu", id="job"),
+        pytest.param("web: {image: x, cpus: 1, x-autoscale: {min: 2, max: 9, cpu: 50%}}", "2 of pods, 2 of limits.cpu", id="autoscaled"),
+        pytest.param(
+            "web: {image: x, scale: 2, cpus: 1}, log: {image: y, cpus: 1, network_mode: 'service:web'}",
+            "2 of pods, 4 of limits.cpu, 2 of services",
+            id="two-in-one-pod",
+        ),
+        pytest.param(
+            "web: {image: x, networks: {default: {aliases: [a, b]}}, x-expose: {type: NodePort, ports: [80]}}",
+            "1 of pods, 4 of services",
+            id="names",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_counted(project: Project, services: str, expected: str) -> None:
+    """All pods that run at once count, with each of their containers, and every Service."""
+    hard = {"pods": 0, "limits.cpu": 0, "services": 1}
+
+    found = findings(project, f"x-platform: {{full: true}}\nservices: {{{services}}}", quota(hard))
+
+    needs = [message for _, message in found if message.startswith("services need ")]
+    assert sorted(message.split("; ")[0] for message in needs) == sorted(
+        f"services need {need}" for need in expected.split(", ")
+    )
+
+
+@pytest.mark.parametrize(
     ("used", "own", "expected"),
     [
         pytest.param(3, 0, ["services need 2 of pods; quota 'q' has 4, and others use 3 of it"], id="others"),
