@@ -45,7 +45,11 @@ def test_whole_quota(project: Project) -> None:
     ("services", "expected"),
     [
         pytest.param("job: {image: x, restart: 'no', scale: 3, cpus: 1}", "3 of pods, 3 of limits.cpu", id="job"),
-        pytest.param("web: {image: x, cpus: 1, x-autoscale: {min: 2, max: 9, cpu: 50%}}", "2 of pods, 2 of limits.cpu", id="autoscaled"),
+        pytest.param(
+            "web: {image: x, cpus: 1, x-autoscale: {min: 2, max: 9, cpu: 50%}}",
+            "2 of pods, 2 of limits.cpu",
+            id="autoscaled",
+        ),
         pytest.param(
             "web: {image: x, scale: 2, cpus: 1}, log: {image: y, cpus: 1, network_mode: 'service:web'}",
             "2 of pods, 4 of limits.cpu, 2 of services",
