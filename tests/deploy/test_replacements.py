@@ -1,0 +1,47 @@
+"""Changes between two deploys that the API server refuses, or that another part of the file takes over."""
+
+from __future__ import annotations
+
+from tests.deploy.conftest import SLEEP, Environment
+
+WEB = f'services: {{web: {{image: busybox:1.37, command: "{SLEEP}", stop_grace_period: 0s, labels: {{%s}}}}}}'
+CONFIG = f"""\
+x-platform: {{full: true}}
+services:
+  web:
+    image: busybox:1.37
+    command: "{SLEEP}"
+    stop_grace_period: 0s
+    configs: [{{source: KEY, target: /settings}}]
+configs: {{KEY: {{name: settings, content: "a=1"}}}}
+"""
+
+
+def test_an_update_policy_that_becomes_recreate(environment: Environment) -> None:
+    """The Deployment is replaced, which the preview shows; back again it is not."""
+    environment.deploy(WEB % "").expect()
+    (before,) = environment.objects("apps/v1", "Deployment")
+
+    environment.write(WEB % "dev.platform.com/update: recreate")
+    assert "! replace Deployment web" in environment.platform("preview").expect().stdout
+    environment.deploy().expect()
+    (after,) = environment.objects("apps/v1", "Deployment")
+    assert after["spec"]["strategy"] == {"type": "Recreate"}
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+    environment.deploy(WEB % "").expect()
+    (last,) = environment.objects("apps/v1", "Deployment")
+    assert last["metadata"]["uid"] == after["metadata"]["uid"]
+    assert last["spec"]["strategy"]["type"] == "RollingUpdate"
+
+
+def test_a_config_with_another_key(environment: Environment) -> None:
+    """Its object has the same name, so it stays, and the pod can read it."""
+    environment.deploy(CONFIG.replace("KEY", "first")).expect()
+    environment.deploy(CONFIG.replace("KEY", "second")).expect()
+
+    (pod,) = environment.pods("web")
+    assert environment.exec(pod["metadata"]["name"], "cat", "/settings") == "a=1"
+    (config,) = [o for o in environment.objects("v1", "ConfigMap") if o["metadata"]["name"] == "settings"]
+    assert "deletionTimestamp" not in config["metadata"]
+    environment.platform("preview").expect()
