@@ -18,6 +18,7 @@ from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.live_state import list_metadata, read_live_state
+from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
@@ -81,14 +82,13 @@ def delete_conflicting(
     plan: Plan,
     live_state: LiveState,
     state: Mapping[str, Any],
-    *,
-    kept: Collection[Key] = (),
+    options: DeployOptions,
 ) -> None:
-    """Delete objects of an interrupted run that can't be updated to the plan."""
-    unknown = live_state.object_metadata.keys() - known_to_state(state) - set(kept)
+    """Delete objects of an interrupted run that can't be updated to the plan; those of other services stay."""
+    unknown = live_state.object_metadata.keys() - known_to_state(state) - options.adopted
     in_the_way = [
         (desired.kind, desired.name)
-        for desired in plan.objects
+        for desired in plan.limited_to(options.services).objects
         if desired.kind in _IMMUTABLE_KINDS
         and (desired.kind, desired.name) in unknown
         and not _can_update(api, desired.manifest)

@@ -179,14 +179,27 @@ def changes_of_claim(desired: DesiredObject, live_state: LiveState) -> list[str]
     return changes + _resize(wanted, live, live_state)
 
 
-def volumes_to_replace(plan: Plan, live_state: LiveState, named: Iterable[str]) -> dict[str, bool]:
-    """The volumes a user allows to be replaced, and whether they have to be."""
+def volumes_to_replace(
+    plan: Plan, live_state: LiveState, named: Iterable[str], services: Collection[str] = ()
+) -> dict[str, bool]:
+    """The volumes a user allows to be replaced, and whether they have to be.
+
+    The services that mount one are deleted with it, so a deploy of some services has to be about all of these.
+    """
     volumes = {volume.name: volume for volume in plan.volumes}
     for name in named:
         if name not in volumes:
             known = f"volumes are: {', '.join(volumes)}" if volumes else "the definition has no named volumes"
             raise ComposeplatError(f"there is no volume '{name}' to replace", known)
-    return {name: any(changes_of_claim(desired, live_state) for desired in volumes[name].objects) for name in named}
+    found = {name: any(changes_of_claim(desired, live_state) for desired in volumes[name].objects) for name in named}
+    for name in (name for name, has_to_be in found.items() if has_to_be and services):
+        users = [service.name for service in plan.users_of(name)]
+        if not plan.select_services(services).issuperset(users):
+            raise ComposeplatError(
+                f"volume '{name}' can't be replaced by a deploy of some services: these mount it: {', '.join(users)}",
+                "name them all, or deploy all services",
+            )
+    return found
 
 
 def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState) -> list[str]:

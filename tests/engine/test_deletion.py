@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import deletion
 from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, wait_until_deleted
+from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
@@ -79,7 +81,7 @@ THERE = LiveState(object_metadata={("Job", "task"): {"metadata": {"name": "task"
 def test_existing_objects_are_previewed(server: Server, api: Api, stack: Stack) -> None:
     """The server is asked with the whole manifest, lists and all, and the name an image will have."""
     server.answers[JOB] = Answer(b"{}")
-    delete_conflicting(stack, api, plan(manifest()), THERE, {})
+    delete_conflicting(stack, api, plan(manifest()), THERE, {}, DeployOptions())
     (sent,) = (json.loads(request.body) for request in server.asked if request.method == "PATCH")
 
     assert sent["spec"]["template"]["spec"]["containers"] == [
@@ -95,9 +97,20 @@ def test_objects_that_can_not_be_adopted_are_deleted(
     """Only what the server refuses to make what is wanted is deleted."""
     server.first = [refusal(status, "no")]
     server.answers[JOB] = GONE
-    delete_conflicting(stack, api, plan(manifest()), THERE, {})
+    delete_conflicting(stack, api, plan(manifest()), THERE, {}, DeployOptions())
 
     assert asked(server, "DELETE") == deleted
+
+
+def test_objects_of_other_services_stay(server: Server, api: Api, stack: Stack) -> None:
+    """A deploy of some services deletes nothing of the others: it would not make it again."""
+    server.otherwise = refusal(422, "immutable")
+    web = ServicePlan(name="web", cluster_name="web", workload_kind="Deployment", image="x", objects=())
+    both = plan(manifest())
+    both = replace(both, services=(*both.services, web))
+    delete_conflicting(stack, api, both, THERE, {}, DeployOptions(services=("web",)))
+
+    assert server.asked == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +124,7 @@ def test_objects_that_can_not_be_adopted_are_deleted(
 def test_replaceable_objects_are_kept(server: Server, api: Api, stack: Stack, kind: str, state: dict[str, Any]) -> None:
     """What the state knows Pulumi replaces, and what can be changed is changed."""
     live_state = LiveState(object_metadata={(kind, "task"): {"metadata": {"name": "task", "labels": LABELS}}})
-    delete_conflicting(stack, api, plan(manifest(kind)), live_state, state)
+    delete_conflicting(stack, api, plan(manifest(kind)), live_state, state, DeployOptions())
 
     assert server.asked == []
 

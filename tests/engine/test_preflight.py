@@ -377,6 +377,41 @@ def test_a_volume_is_replaced_only_if_it_has_to_be(
     assert volumes_to_replace(plan, LiveState(claims=live), ["data"]) == {"data": has_to_be}
 
 
+SHARED = """\
+services:
+  web: {image: x, volumes: ['data:/data']}
+  worker: {image: x, volumes: ['data:/data'], depends_on: [db]}
+  db: {image: x, volumes: ['rows:/rows']}
+volumes: {data: {}, rows: {}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("services", "volume", "left_out"),
+    [
+        pytest.param((), "data", "", id="all-services"),
+        pytest.param(("web", "worker"), "data", "", id="all-its-users"),
+        pytest.param(("worker",), "rows", "", id="a-dependency"),
+        pytest.param(("web",), "data", "these mount it: web, worker", id="one-of-its-users"),
+        pytest.param(("web",), "rows", "these mount it: db", id="another-service"),
+    ],
+)
+def test_a_volume_of_services_that_are_left_alone(
+    project: Project, services: tuple[str, ...], volume: str, left_out: str
+) -> None:
+    """A deploy of some services deletes no volume whose other users it would not make again."""
+    plan = read(project, SHARED).plan
+    assert plan is not None
+    live_state = LiveState(claims={volume: claim("3Gi")})
+
+    if not left_out:
+        assert volumes_to_replace(plan, live_state, [volume], services) == {volume: True}
+        return
+    with pytest.raises(ComposeplatError) as caught:
+        volumes_to_replace(plan, live_state, [volume], services)
+    assert f"{caught.value}" == f"volume '{volume}' can't be replaced by a deploy of some services: {left_out}"
+
+
 def test_an_unknown_volume(project: Project) -> None:
     """A name that no volume has is refused, with those there are."""
     plan = read(project).plan

@@ -73,13 +73,13 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
 def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck) -> Outcome:
     stack, api, plan, options = recording.stack, recording.api, recording.plan, recording.options
     state = stack.state
-    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
+    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
     stack.workspace.drop_pending(state)
     _replace_volumes(stack, api, plan, live_state, options, volumes)
     counts = autoscaled_replicas(api, plan, live_state)
     plan = _scale_for_dev_workloads(stack, api, with_autoscaled(plan, counts), live_state)
     release_replicas(api, plan, live_state)
-    delete_conflicting(stack, api, plan, live_state, state, kept=options.adopted)
+    delete_conflicting(stack, api, plan, live_state, state, options)
     chosen = plan.select_services(options.services)
     asleep = _wake_sleeping(stack, api, plan, live_state, chosen)
     is_state_behind = missing_from_cluster(state, live_state) or differs_from_state(state, counts)

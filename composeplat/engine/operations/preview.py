@@ -40,7 +40,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     stack.workspace.make_stack()
     stack.check_cluster()
     state = stack.state
-    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
+    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
     replaced = [name for name, has_to_be in volumes.items() if has_to_be]
     scaled = autoscaled_replicas(api, plan, live_state)
     refreshes = missing_from_cluster(state, live_state) or differs_from_state(state, scaled)
