@@ -27,7 +27,13 @@ def new_state(environment: str, namespace: str) -> str:
 
 def is_known_layout(metadata: str, variables: Mapping[str, str]) -> bool:
     """Return whether Pulumi keeps its states as plain files, in the layout that :func:`new_state` is for."""
-    return metadata.strip() == _LAYOUT and not any(name.endswith(("_GZIP", "_LEGACY_LAYOUT")) for name in variables)
+    is_old = any(name.endswith("_LEGACY_LAYOUT") for name in variables)
+    return metadata.strip() == _LAYOUT and not is_old and not packs_states(variables)
+
+
+def packs_states(variables: Mapping[str, str]) -> bool:
+    """Return whether a variable makes Pulumi pack the states that it writes, such as PULUMI_DIY_BACKEND_GZIP."""
+    return any(name.startswith("PULUMI_") and name.endswith("_GZIP") for name in variables)
 
 
 def write_new_state(path: Path | None, environment: str, namespace: str, variables: Mapping[str, str]) -> bool:

@@ -23,7 +23,7 @@ from composeplat.engine.backend import Backend, DataFolder, find_backend, find_d
 from composeplat.engine.backend_health import health_of
 from composeplat.engine.backend_url import secrets_of
 from composeplat.engine.moved_mark import forget_begun, moved_mark, read_moved
-from composeplat.engine.new_state import read_salt, write_new_state
+from composeplat.engine.new_state import packs_states, read_salt, write_new_state
 from composeplat.engine.operation_log import log_operation
 from composeplat.engine.own_processes import OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange, salt_of
@@ -180,10 +180,11 @@ class Workspace:
 
     @property
     def state_file(self) -> Path | None:
-        """The file with the state of this stack; none if the backend has no files here."""
+        """The file with the state of this stack; none if the backend has no files here, or packs them."""
         if self.backend.folder is None:
             return None
-        return self.backend.folder / ".pulumi" / "stacks" / self.environment_name / f"{self.namespace}.json"
+        path = self.backend.folder / ".pulumi" / "stacks" / self.environment_name / f"{self.namespace}.json"
+        return None if packs_states(self.environment) or path.with_name(f"{path.name}.gz").exists() else path
 
     def _mend_state(self) -> None:
         """Back up a readable state; restore the last backup of an unreadable one."""
@@ -197,7 +198,11 @@ class Workspace:
         try:
             content = path.read_text(encoding="utf-8")
             json.loads(content)["checkpoint"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except OSError as error:
+            # It may be sound, and newer than each copy.
+            reason = (error.strerror or str(error)).lower()
+            raise ComposeplatError(f"can't read the state in '{path}': {reason}", "make it readable for you") from error
+        except (ValueError, KeyError, TypeError):
             self._restore(path, known)
             return
         if not known or known[-1].read_text(encoding="utf-8") != content:

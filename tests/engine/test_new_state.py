@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.engine.new_state import is_known_layout, new_state, write_new_state
+from composeplat.engine.new_state import is_known_layout, new_state, packs_states, write_new_state
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
 
@@ -85,6 +85,17 @@ def test_settings_get_a_salt(tmp_path: Path) -> None:
 
     assert written.read_text().startswith("encryptionsalt: v1:")
     assert made.read_text() != written.read_text()
+
+
+def test_a_packed_state(tmp_path: Path) -> None:
+    """A variable makes Pulumi pack its states into files with another ending."""
+    pulumi = Pulumi(tmp_path)
+    pulumi.variables["PULUMI_DIY_BACKEND_GZIP"] = "true"
+    pulumi.need("stack", "init", "--stack", "made")
+
+    assert packs_states(pulumi.variables)
+    assert not pulumi.path("made").exists()
+    assert pulumi.path("made").with_name("made.json.gz").exists()
 
 
 def test_the_first_stack_is_left_to_pulumi(tmp_path: Path) -> None:

@@ -425,6 +425,27 @@ def test_a_state_that_can_not_be_read(workspace: Workspace, broken: bytes) -> No
     assert state.with_name("team.json.broken").read_bytes() == broken
 
 
+def test_a_state_that_may_not_be_read(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that an error of the disk or a missing right keeps from being read may be sound: it stays."""
+    write_state(workspace, "a")
+    lock_once(workspace)
+    state = write_state(workspace, "b")
+
+    def refuse(path: Path, **more: Any) -> str:
+        if path == state:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return path.read_bytes().decode(**more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", refuse)
+        with pytest.raises(ComposeplatError) as caught:
+            lock_once(workspace)
+
+    assert f"{caught.value}" == f"can't read the state in '{state}': permission denied"
+    assert urns(workspace) == ["b"]
+    assert not state.with_name("team.json.broken").exists()
+
+
 @pytest.mark.parametrize(
     ("metadata", "stays"),
     [("", False), ('{"user.cac', False), ('{"md5": "eA=="}', True)],
@@ -598,6 +619,23 @@ def test_read_a_state_elsewhere(elsewhere: Workspace) -> None:
 
     assert elsewhere.read_state() == {"resources": []}
     assert asked(notes) == ["stack export --stack team"]
+
+
+@pytest.mark.parametrize("packed", ["by-a-variable", "by-an-earlier-run"])
+def test_read_a_packed_state(tmp_path: Path, port: int, packed: str) -> None:
+    """A state that Pulumi packs is not taken for one that was never made: Pulumi is asked for it."""
+    variables = {"PULUMI_DIY_BACKEND_GZIP": "true"} if packed == "by-a-variable" else {}
+    workspace = make_workspace(tmp_path, port, PULUMI_BACKEND_URL=f"file://{tmp_path}/share", **variables)
+    if packed == "by-an-earlier-run":
+        path = tmp_path / "share" / ".pulumi" / "stacks" / "shop" / "team.json.gz"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"packed")
+    notes = answering(workspace, {"stack export": (0, '{"version": 3, "deployment": {"resources": []}}')})
+
+    lock_once(workspace)
+
+    assert workspace.read_state() == {"resources": []}
+    assert set(asked(notes)) == {"stack export --stack team"}
 
 
 @pytest.mark.parametrize(
