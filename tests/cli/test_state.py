@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 
 from composeplat.engine.backend import backend_at, find_data_folder
+from composeplat.engine.moved_mark import read_moved
+from composeplat.engine.operations import state as operation
 from composeplat.engine.operations.state import Move
 from composeplat.engine.passphrase import Passphrase, find_passphrase
 from composeplat.engine.pulumi_errors import Busy
@@ -210,6 +213,30 @@ def test_killed_while_it_moves(machine: Machine, files: str, minio: Minio, step:
 
     assert machine.plain(target) == ours
     assert machine.plain(files) is None
+
+
+def test_killed_after_the_removal(
+    machine: Machine, files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A move that is killed between the removal of the source and its note is noted by the next run."""
+    (tmp_path / "new").mkdir()
+    target = f"file://{tmp_path / 'new'}"
+    machine.fill(files)
+    source = machine.store(files)
+    passphrase = find_passphrase(source.environment, source.data_folder, source.folder)
+    move = Move(source=source, target=machine.store(target), passphrases=[passphrase], passphrase=passphrase)
+    with move.locked(), monkeypatch.context() as patch:
+        move.read()
+        patch.setattr(operation, "mark_moved", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            move.run()
+    assert read_moved(source.folder) == ""
+
+    again = machine.state("move", files, target, "--yes").assert_success()
+
+    assert f"the state of {NAME} in namespace {NAMESPACE} is in {target} already" in again.stderr
+    assert read_moved(source.folder) == target
+    assert machine.plain(target) == resources()
 
 
 def test_move_of_a_state_that_is_used(machine: Machine, files: str, tmp_path: Path) -> None:

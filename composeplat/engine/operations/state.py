@@ -67,6 +67,9 @@ class Move:
         encrypted, there = self.source.read(), self.target.read()
         if encrypted is None:
             if there is not None:
+                if is_begun(self.target.folder, self.source.backend.url):
+                    # It ended after the removal, before the note of it.
+                    self._note_moved()
                 return None
             raise ComposeplatError(f"{self.source.what} has no state in {self.source.backend.shown}", "platform deploy")
         self._encrypted = encrypted
@@ -118,8 +121,12 @@ class Move:
         if not self.keep:
             with progress.step("removing the state from the source"):
                 self.source.remove()
-            mark_moved(self.source.folder, self.target.backend.shown)
-            self.source.forget_copies()
+            self._note_moved()
+        forget_begun(self.target.folder)
+
+    def _note_moved(self) -> None:
+        mark_moved(self.source.folder, self.target.backend.shown)
+        self.source.forget_copies()
         forget_begun(self.target.folder)
 
 
