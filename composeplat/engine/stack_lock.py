@@ -7,9 +7,9 @@ It is apart from the workspace since commands that work on a state alone hold th
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
+import pwd
 import socket
 import time
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from composeplat.engine.backend import writing
 from composeplat.engine.own_processes import OwnProcesses, lock_holders
 from composeplat.engine.pulumi_errors import Busy
 from composeplat.system.locks import Locked, try_lock
+from composeplat.system.machine import user_name
 
 
 @contextlib.contextmanager
@@ -54,7 +55,15 @@ def was_left_by_us(output: str, folder: Path, *, state_is_private: bool) -> bool
     Pulumi names a holder by user, host name and process id, all of which another machine may have too.
     """
     holders = lock_holders(output)
-    here = (getpass.getuser(), socket.gethostname())
-    if not holders or any((holder.user, holder.host) != here for holder in holders):
+    host, users = socket.gethostname(), _own_names()
+    if not holders or any(holder.host != host or holder.user not in users for holder in holders):
         return False
     return OwnProcesses(folder).have_left(holders, state_is_private=state_is_private)
+
+
+def _own_names() -> set[str]:
+    """The names that Pulumi may have for this user: that of the system, whatever the variables say, else theirs."""
+    names = {user_name()}
+    with contextlib.suppress(KeyError):
+        names.add(pwd.getpwuid(os.getuid()).pw_name)
+    return names

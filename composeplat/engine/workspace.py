@@ -293,8 +293,13 @@ class Workspace:
         """The salt of the secrets in the state, for plain Pulumi; empty without one."""
         return read_salt(self.folder / f"Pulumi.{self.namespace}.yaml")
 
-    def drop_pending(self, state: dict[str, Any]) -> None:
+    def drop_pending(self) -> None:
         """Remove pending operations, which a kill leaves: Pulumi would warn for ever, and labels find their objects."""
+        if not (self.read_state() or {}).get("pending_operations"):
+            return
+        # They may be those of another machine's run, which has written more since they were read.
+        self._read.clear()
+        state = self.read_state() or {}
         if not state.get("pending_operations"):
             return
         sound = {"version": 3, "deployment": {**state, "pending_operations": []}}

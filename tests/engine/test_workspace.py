@@ -9,6 +9,7 @@ import fcntl
 import getpass
 import json
 import os
+import pwd
 import re
 import socket
 import stat
@@ -110,13 +111,16 @@ def asked(notes: Path) -> list[str]:
     return [" ".join(json.loads(line)["args"]) for line in notes.read_text().splitlines()] if notes.exists() else []
 
 
+SECRETS = {"secrets_providers": {"type": "passphrase", "state": {"salt": "v1:abc="}}}
+
+
 def write_state(workspace: Workspace, *resources: str, **more: Any) -> Path:
     """Write a state as Pulumi does; gives its place."""
     path = workspace.state_file
     assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     latest = {
-        "secrets_providers": {"type": "passphrase", "state": {"salt": "v1:abc="}},
+        **SECRETS,
         "resources": [{"urn": urn} for urn in resources],
         **more,
     }
@@ -755,15 +759,16 @@ def test_a_stack_that_can_not_be_made(workspace: Workspace) -> None:
 
 # what was cut off -----------------------------------------------------------------------------------------------------
 
-PENDING = {"resources": [{"urn": "a"}], "pending_operations": [{"resource": {"urn": "b"}, "type": "creating"}]}
+PENDING = [{"resource": {"urn": "b"}, "type": "creating"}]
 
 
-@pytest.mark.parametrize("state", [{}, {"pending_operations": None}, {"resources": [], "pending_operations": []}])
-def test_nothing_pending(workspace: Workspace, state: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{}, {"pending_operations": None}, {"pending_operations": []}])
+def test_nothing_pending(workspace: Workspace, more: dict[str, Any]) -> None:
     """A state without operations that were cut off stays as it is."""
     notes = answering(workspace)
+    write_state(workspace, "a", **more)
 
-    workspace.drop_pending(state)
+    workspace.drop_pending()
 
     assert asked(notes) == []
 
@@ -771,24 +776,39 @@ def test_nothing_pending(workspace: Workspace, state: dict[str, Any]) -> None:
 def test_drop_pending(workspace: Workspace) -> None:
     """Operations that were cut off are taken out of the state, and nothing else; no copy of it stays."""
     notes = answering(workspace)
+    write_state(workspace, "a", pending_operations=PENDING)
 
-    workspace.drop_pending(PENDING)
+    workspace.drop_pending()
 
     (output,) = [json.loads(line) for line in notes.read_text().splitlines()]
     assert output["args"] == ["stack", "import", "--stack", "team", "--file", str(workspace.folder / "mended.json")]
     assert json.loads(output["given"]) == {
         "version": 3,
-        "deployment": {"resources": [{"urn": "a"}], "pending_operations": []},
+        "deployment": {**SECRETS, "resources": [{"urn": "a"}], "pending_operations": []},
     }
     assert not (workspace.folder / "mended.json").exists()
+
+
+def test_operations_that_were_pending_on_another_machine(workspace: Workspace) -> None:
+    """What a run on another machine has written since its pending operations were read stays in the state."""
+    notes = answering(workspace)
+    write_state(workspace, "a", pending_operations=PENDING)
+    assert urns(workspace) == ["a"]
+    write_state(workspace, "a", "b")
+
+    workspace.drop_pending()
+
+    assert asked(notes) == []
+    assert urns(workspace) == ["a", "b"]
 
 
 def test_pending_operations_that_can_not_be_dropped(workspace: Workspace) -> None:
     """Where that fails it is reported, and no copy of the state stays either."""
     answering(workspace, {"stack import": (1, "error: incorrect passphrase")})
+    write_state(workspace, "a", pending_operations=PENDING)
 
     with pytest.raises(MissingPiece, match="the state is encrypted with another passphrase"):
-        workspace.drop_pending(PENDING)
+        workspace.drop_pending()
 
     assert not (workspace.folder / "mended.json").exists()
 
@@ -830,6 +850,30 @@ def test_unlock(workspace: Workspace, dead: ProcessId) -> None:
 
     assert workspace.unlock(locked(holder, holder))
     assert asked(notes) == ["cancel --yes --stack team"]
+
+
+def test_the_names_of_a_user(workspace: Workspace, dead: ProcessId, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pulumi has the system's name of a user, also where variables have another one, as after ``su``."""
+    answering(workspace)
+    holder = started(workspace, dead)
+    monkeypatch.setenv("LOGNAME", "ann")
+
+    assert workspace.unlock(locked(holder))
+
+
+def test_a_user_without_a_name(workspace: Workspace, dead: ProcessId, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user that the system does not know, as in a container, gets no traceback where a lock is met."""
+
+    def refuse(*_: object) -> str:
+        raise KeyError
+
+    answering(workspace)
+    holder = started(workspace, dead)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", refuse)
+
+    assert not workspace.unlock(locked(holder))
 
 
 def test_a_lock_of_the_same_user_host_and_number(workspace: Workspace, dead: ProcessId) -> None:
@@ -926,8 +970,10 @@ def test_pending_operations_under_a_dead_lock(workspace: Workspace, dead: Proces
     """A lock that is in the way of taking them out is broken where its holder is dead, and it is tried once more."""
     notes = answering(workspace, {"stack import": (1, locked(started(workspace, dead)))})
 
+    write_state(workspace, "a", pending_operations=PENDING)
+
     with pytest.raises(Busy):
-        workspace.drop_pending(PENDING)
+        workspace.drop_pending()
 
     assert [args.split(" --")[0] for args in asked(notes)] == ["stack import", "cancel", "stack import"]
 

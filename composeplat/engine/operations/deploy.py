@@ -72,9 +72,9 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
 
 def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck) -> Outcome:
     stack, api, plan, options = recording.stack, recording.api, recording.plan, recording.options
-    state = stack.state
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
-    stack.workspace.drop_pending(state)
+    stack.workspace.drop_pending()
+    state = stack.state
     _replace_volumes(stack, api, plan, live_state, options, volumes)
     counts = autoscaled_replicas(api, plan, live_state)
     plan = _scale_for_dev_workloads(stack, api, with_autoscaled(plan, counts), live_state)

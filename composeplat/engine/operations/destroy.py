@@ -39,7 +39,7 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     if stack.state.get("resources"):
         stack.workspace.make_stack()
         stack.check_cluster()
-        stack.workspace.drop_pending(stack.state)
+        stack.workspace.drop_pending()
         events = _forget_all(stack)
         recording.note_changes(events)
         stack.stop_if_interrupted("the next 'platform destroy' deletes the rest")
