@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from composeplat.diagnostics import MissingPiece, near, printable
 from composeplat.system.records import record
@@ -110,9 +110,7 @@ def address_of(url: str, environment: Mapping[str, str]) -> BackendAddress | Non
     try:
         parts = urlsplit(url)
         if parts.scheme == "postgres":
-            return BackendAddress(
-                host=parts.hostname or "localhost", port=parts.port or _POSTGRES_PORT, is_postgres=True
-            )
+            return _postgres_address(parts, environment)
         server = _s3_endpoint(parts.query, environment) if parts.scheme == "s3" else url
         parts = urlsplit(server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -122,6 +120,17 @@ def address_of(url: str, environment: Mapping[str, str]) -> BackendAddress | Non
     except ValueError:
         return None
     return BackendAddress(host=parts.hostname, port=port, has_tls=has_tls)
+
+
+def _postgres_address(parts: SplitResult, environment: Mapping[str, str]) -> BackendAddress | None:
+    """Return the address that Pulumi's client takes; none for a socket, several hosts and a service file."""
+    given = dict(parse_qsl(parts.query))
+    host = given.get("hostaddr") or environment.get("PGHOSTADDR") or parts.hostname
+    host = host or given.get("host") or environment.get("PGHOST") or "localhost"
+    port = parts.port or int(given.get("port") or environment.get("PGPORT") or _POSTGRES_PORT)
+    if host.startswith("/") or "," in host or given.get("service") or environment.get("PGSERVICE"):
+        return None
+    return BackendAddress(host=host, port=port, is_postgres=True)
 
 
 def _s3_endpoint(query: str, environment: Mapping[str, str]) -> str:

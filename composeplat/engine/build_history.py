@@ -53,7 +53,7 @@ def _ask(buildx: Path, variables: Mapping[str, str], *args: str) -> str:
             [str(buildx), "history", *args],
             env=dict(variables),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             check=False,
             timeout=_TIMEOUT_S,

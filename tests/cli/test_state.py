@@ -364,6 +364,17 @@ def test_keep(machine: Machine, files: str, tmp_path: Path) -> None:
 # the passphrase -------------------------------------------------------------------------------------------------------
 
 
+def test_secrets_in_a_locale_without_utf_8(machine: Machine, files: str) -> None:
+    """A secret beyond ASCII is the same after its passphrase has changed, whatever the terminal can show."""
+    machine.variables = {"PULUMI_BACKEND_URL": files}
+    machine.fill(files, "smörgåsbord")
+
+    machine.state("passphrase", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0").assert_success()
+
+    _, resource = machine.plain(files)
+    assert json.loads(resource["inputs"]["password"]["plaintext"]) == "smörgåsbord"
+
+
 def test_a_new_generated_passphrase(machine: Machine, files: str) -> None:
     """Our own passphrase is replaced by another generated one, for this environment alone, and the state opens."""
     machine.fill(files)
