@@ -27,6 +27,7 @@ from typing import Any
 from composeplat.cluster.snapshot import Object, owner_uid
 from composeplat.diagnostics import PathKey
 from composeplat.engine.adoption_fields import FieldChange, field_changes, kept_fields
+from composeplat.engine.dev_workloads import WORKLOADS
 from composeplat.engine.ownership import LAST_APPLIED, owner_of
 from composeplat.engine.preflight import CLAIM, Key, LiveState, belongs_to, by_origin, changes_of_claim
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
@@ -278,24 +279,44 @@ def _pod_labels(workload: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _services_of_others(plan: Plan, live: LiveObjects, handed: Iterable[Adoption]) -> Iterator[Adoption]:
-    """Let Services of other names select the new pods: they would lead to none."""
+    """Let Services of other names select the new pods: they would lead to none.
+
+    One that leads to other pods too stays as it is: it would lose these.
+    """
     planned = {(desired.kind, desired.name) for desired in plan.objects}
-    for entry in handed:
-        labels = _pod_labels(live.objects[entry.key])
-        for key, found in live.objects.items():
-            if key[0] != "Service" or key in planned or belongs_to(found, plan.environment):
-                continue
-            selector = found["spec"].get("selector") or {}
-            if selector and selector.items() <= labels.items() and entry.successor:
-                owner = owner_of(found)
-                yield Adoption(
-                    action=Action.LEAVE if owner else Action.FOLLOW,
-                    kind=key[0],
-                    name=key[1],
-                    path=entry.path,
-                    selector=plan.identity.selector(entry.successor[1]),
-                    reason=f"belongs to {owner}, and will lead to no pods" if owner else "it leads to the new pods",
-                )
+    by_key = {entry.key: entry for entry in handed}
+    for key, found in live.objects.items():
+        if key[0] != "Service" or key in planned or belongs_to(found, plan.environment):
+            continue
+        selected = _selected_workloads(found, live)
+        entries = [by_key[workload] for workload in selected if workload in by_key]
+        if entries:
+            follower = _follower(plan, found, entries[0], is_shared=len(selected) > 1)
+            yield replace(follower, kind=key[0], name=key[1])
+
+
+def _selected_workloads(service: Object, live: LiveObjects) -> list[Key]:
+    selector = service["spec"].get("selector") or {}
+    workloads = (key for key in live.objects if key[0] in WORKLOADS) if selector else ()
+    return [key for key in workloads if selector.items() <= _pod_labels(live.objects[key]).items()]
+
+
+def _follower(plan: Plan, service: Object, entry: Adoption, *, is_shared: bool) -> Adoption:
+    owner = owner_of(service)
+    reason = "it leads to the new pods"
+    if owner:
+        reason = f"belongs to {owner}, and will lead to no pods"
+    elif is_shared:
+        reason = "it leads to pods of several workloads, and will not lead to the new ones"
+    successor = entry.successor[1] if entry.successor else ""
+    return Adoption(
+        action=Action.LEAVE if owner or is_shared else Action.FOLLOW,
+        kind="",
+        name="",
+        path=entry.path,
+        selector=plan.identity.selector(successor),
+        reason=reason,
+    )
 
 
 def _left(plan: Plan, live: LiveObjects, handed: Iterable[Adoption], known: Iterable[Key]) -> Iterator[Adoption]:

@@ -257,6 +257,18 @@ def test_a_service_of_another_name(project: Project) -> None:
     assert found.selector == {"dev.platform.com/environment": "demo", "dev.platform.com/service": "web"}
 
 
+@pytest.mark.parametrize("second", ["db", "legacy"], ids=["of-the-file", "of-somebody-else"])
+def test_a_service_of_several_workloads(project: Project, second: str) -> None:
+    """A Service that leads to pods of another workload too keeps its selector: it would lose those pods."""
+    live = {**deployment("web"), **deployment(second), **kompose("Service", "all", "", {"selector": {"app": "shop"}})}
+    for name in ("web", second):
+        live["Deployment", name]["spec"]["template"]["metadata"]["labels"]["app"] = "shop"
+    found = decisions(project, live)["Service", "all"]
+
+    assert found.action is Action.LEAVE
+    assert found.reason == "it leads to pods of several workloads, and will not lead to the new ones"
+
+
 def test_a_policy_that_loses_its_pods(project: Project) -> None:
     """A NetworkPolicy that selects the old pods is listed, as it will select none."""
     spec = {"podSelector": {"matchLabels": {"io.kompose.service": "web"}}}
