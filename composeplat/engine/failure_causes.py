@@ -13,12 +13,13 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.dependencies import dependency_cause
 from composeplat.codes.causes import CauseCode
 from composeplat.components.resource_names import ResourceName, last_part
-from composeplat.engine.events import Events
+from composeplat.engine.events import Events, Operation
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.plan.desired import ImageBuild, Plan
 
 #: Pulumi's message about the whole run, beside the one about the resource.
 _NOISE = ("update failed", "preview failed")
+_DONE = {Operation.UPDATE: "updated", Operation.REPLACE: "replaced", Operation.DELETE: "deleted"}
 _FRAMES = ("1 error occurred: * ", "Server-Side Apply field conflict detected. ")
 
 
@@ -40,8 +41,9 @@ def find_refusals(
         else:
             change = events.changes.get(urn)
             what = f"{change.kind} '{change.name}'" if change else last_part(urn)
+            done = _DONE.get(change.operation, "created") if change else "created"
             cause = Cause(
-                code=CauseCode.REFUSED, message=f"{what} could not be created: {_sentence(text)}", has_subject=True
+                code=CauseCode.REFUSED, message=f"{what} could not be {done}: {_sentence(text)}", has_subject=True
             )
         name = ResourceName.from_urn(urn)
         yield (services.get(name.key.name, name.key.name) if name else last_part(urn)), cause

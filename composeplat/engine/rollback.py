@@ -11,13 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from composeplat.cluster.api import Api
+from composeplat.cluster.cause import Cause
 from composeplat.components.resource_names import ResourceName, Urns
 from composeplat.engine import pulumi_runs
 from composeplat.engine.events import Events
-from composeplat.engine.failure_logs import failures_of
+from composeplat.engine.failure_logs import failures_of, note_refusals
+from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.recorded_plan import images_of, reveal
 from composeplat.engine.rollout import open_rollout
 from composeplat.engine.stack import Stack
@@ -59,14 +62,30 @@ class RollBack:
         args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(back, stack.state, live_state, again)]
         with open_rollout(stack, api, back, going, options.timeout) as rollout:
             handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
-            pulumi_runs.run_program(stack, back, args, going, handlers=handlers)
+            found, result = pulumi_runs.run_program(stack, back, args, going, handlers=handlers)
             stack.stop_if_interrupted()
-            rollout.wait()
+            note_refusals(stack, rollout.monitor, found, result)
+            refused = _refused(rollout.monitor, going, found, result)
+            if going.keys() - refused.keys():
+                rollout.wait()
             failed = {failure.service: failure.cause for failure in failures_of(rollout.monitor, api)}
-        for name in going:
-            images = ", ".join(images_of(self.objects[going[name].cluster_name]))
-            cause = f", and it fails too: {failed[name].message}" if name in failed else ""
-            stack.note(f"{name}: rolled back to {images}{cause}")
+        for name, service in going.items():
+            stack.note(f"{name}: {self._describe(service, refused.get(name, ''), failed.get(name))}")
+
+    def _describe(self, service: ServicePlan, refusal: str, failure: Cause | None) -> str:
+        if refusal:
+            return f"not rolled back: {refusal}"
+        images = ", ".join(images_of(self.objects[service.cluster_name]))
+        return f"rolled back to {images}{f', and it fails too: {failure.message}' if failure else ''}"
+
+
+def _refused(monitor: Monitor, going: Collection[str], events: Events, result: PulumiResult) -> dict[str, str]:
+    """Return why services still have the objects of the deploy that failed; empty if none has."""
+    left = [name for name in going if name not in monitor.applied] if result.status else []
+    return {
+        name: monitor.causes[name].message if name in monitor.causes else str(pulumi_runs.run_error(result, events))
+        for name in left
+    }
 
 
 def _objects_of(service: ServicePlan, plan: Plan, state: Mapping[str, Any]) -> Objects:

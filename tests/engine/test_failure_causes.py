@@ -46,6 +46,19 @@ def test_refused_by_the_server(plan: Plan) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("operation", "done"),
+    [(Operation.UPDATE, "updated"), (Operation.REPLACE, "replaced"), (Operation.DELETE, "deleted")],
+)
+def test_refused_changes(plan: Plan, operation: Operation, done: str) -> None:
+    """The message has what was tried: an object that was there is not one that could not be created."""
+    urn = f"{WORKLOAD}/api"
+    change = Change(urn=urn, operation=operation, kind="Deployment", name="api")
+    ((_, cause),) = find_refusals(Events(changes={urn: change}, messages={urn: ["quota"]}), plan, not_built)
+
+    assert cause.message == f"Deployment 'api' could not be {done}: quota"
+
+
 def test_an_object_that_no_event_has_reported_of(plan: Plan) -> None:
     """An object without a change goes by the end of its URN."""
     events = Events(messages={f"{WORKLOAD}/api": ["no"]})

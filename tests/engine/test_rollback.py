@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api
+from composeplat.engine import pulumi_runs, rollback
+from composeplat.engine.events import Change, Events, Operation
+from composeplat.engine.monitor import Monitor
+from composeplat.engine.outcomes import DeployOptions
+from composeplat.engine.preflight import LiveState
+from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.recorded_plan import images_of, reveal
-from composeplat.plan.desired import DesiredObject
+from composeplat.engine.rollback import RollBack
+from composeplat.engine.stack import Stack
+from composeplat.engine.target import Target
+from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.revealed import Revealed
 
@@ -39,3 +55,47 @@ def test_images(*, is_scheduled: bool) -> None:
     workload = DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, "web"), manifest={"spec": spec})
 
     assert images_of((workload,)) == ["a:1", "b:2"]
+
+
+URN = "urn:pulumi:team::demo::composeplat:index:Service$kubernetes:apps/v1:Deployment::demo-workload/web"
+WEB = DesiredObject(
+    key=ResourceKey(ResourceKind.WORKLOAD, "web"),
+    manifest={"kind": "Deployment", "spec": {"template": {"spec": {"containers": [{"image": "a:1"}]}}}},
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "note"),
+    [
+        pytest.param("", "web: rolled back to a:1", id="applied"),
+        pytest.param("quota", "web: not rolled back: Deployment 'web' could not be updated: quota", id="refused"),
+        pytest.param("the disk", "web: not rolled back: Pulumi failed: the disk", id="failed"),
+    ],
+)
+def test_what_was_rolled_back(monkeypatch: pytest.MonkeyPatch, message: str, note: str) -> None:
+    """A service is rolled back only if Pulumi has applied its objects; else the note has the reason."""
+    service = ServicePlan(name="web", cluster_name="web", workload_kind="Deployment", image="b:2", objects=(WEB,))
+    plan = Plan(environment="demo", namespace="team", services=(service,))
+    monitor = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset({"web"}))
+    deployed, back = Events(), Events()
+    deployed.changes[URN] = Change(operation=Operation.UPDATE, urn=URN, kind="Deployment", name="web")
+    back.changes = deployed.changes
+    back.messages = {} if not message else {URN: [message]} if message == "quota" else {"": [message]}
+
+    @contextlib.contextmanager
+    def rollout(*_: object) -> Iterator[Any]:
+        yield SimpleNamespace(monitor=monitor, handle=None, tick=None, wait=lambda: None)
+
+    def run_program(*_: object, **__: object) -> tuple[Events, PulumiResult]:
+        monitor.applied |= {} if message else {"web": 1}
+        return back, PulumiResult(1 if message else 0, "")
+
+    monkeypatch.setattr(rollback, "open_rollout", rollout)
+    monkeypatch.setattr(pulumi_runs, "run_program", run_program)
+    monkeypatch.setattr(Stack, "state", {})
+    target = Target(access=Access(host="127.0.0.1", port=1), kubeconfig="")
+    notes: list[str] = []
+    stack = Stack(environment_name="demo", namespace="team", target=target, variables={}, note=notes.append)
+    RollBack({"web": (WEB,)}).run(stack, cast("Api", None), plan, deployed, DeployOptions(), LiveState())
+
+    assert notes == ["rolling back, as the deploy failed: web", note]
