@@ -56,6 +56,17 @@ def read_history(api: Api, namespace: str, environment: str) -> list[Revision]:
     return sorted(filter(None, found), key=lambda revision: revision.number, reverse=True)
 
 
+def ended_well(api: Api, namespace: str, environment: str) -> bool:
+    """Return whether the last deployment ended well, as far as is known; one that is in no history did."""
+    try:
+        revisions = read_history(api, namespace, environment)
+    except MissingPiece:
+        return True
+    except ApiError:
+        return False
+    return not revisions or revisions[0].result.is_good
+
+
 def _parse_head(head: Object, environment: str) -> Revision | None:
     metadata = head["metadata"]
     parsed = parse_number(str(metadata["name"]).removeprefix(secret_name(environment, "")))

@@ -11,12 +11,14 @@ import pytest
 
 from composeplat.cluster.api import ApiError
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine import history
+from composeplat.engine import history, pulumi_runs
 from composeplat.engine.deployer import Deployer
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.history import read_facts, read_history
+from composeplat.engine.operations import preview
 from composeplat.engine.outcomes import DeployOptions
-from composeplat.engine.pulumi_process import Interrupted
+from composeplat.engine.preflight import LiveState
+from composeplat.engine.pulumi_process import Interrupted, PulumiResult
 from composeplat.engine.recording import Recording, forget_history, record_deployment
 from composeplat.engine.revisions import Result
 from composeplat.plan.desired import Plan, ServicePlan
@@ -132,6 +134,39 @@ def test_no_change_after_a_failure(stack: Any, api: Any) -> None:
 
     assert results(api) == {1: Result.FAILED, 2: Result.DONE}
     assert read_history(api, "team", "demo")[0].can_roll_back
+
+
+@pytest.mark.parametrize(("fails", "keeps"), [(False, True), (True, False)])
+def test_a_preview_after_a_failure(
+    stack: Any, api: Any, monkeypatch: pytest.MonkeyPatch, *, fails: bool, keeps: bool
+) -> None:
+    """A preview without changes does not let the next deploy end without Pulumi, and so without its revision."""
+    deploy(stack, api, Operation.CREATE, fails=fails)
+    kept: list[object] = []
+    no_change = SimpleNamespace(find_parts=lambda _: None, complete=lambda *_: {}, keep=lambda *_, **__: kept.append(1))
+    stack.workspace = SimpleNamespace(make_stack=lambda: None)
+    stack.variables, stack.claim, stack.target = {}, None, SimpleNamespace(urls_of=lambda _: ())
+    stack.check_cluster = stack.stop_if_interrupted = lambda: None
+    monkeypatch.setattr(preview, "check", lambda *_: LiveState())
+    monkeypatch.setattr(preview, "plan_with_last_values", lambda _stack, _api, plan: (plan, []))
+    monkeypatch.setattr(preview, "autoscaled_replicas", lambda *_: {})
+    monkeypatch.setattr(preview, "preview_plan", lambda _api, plan, _replaced: plan)
+    monkeypatch.setattr(pulumi_runs, "run_program", lambda *_, **__: (Events(), PulumiResult(0, "")))
+    monkeypatch.setattr(
+        preview, "run_if_needed", lambda stack, plan, options, _, run: run(stack, api, plan, options, no_change)
+    )
+
+    preview.preview(stack, Plan(environment="demo", namespace="team"), DeployOptions())
+
+    assert bool(kept) is keeps
+
+
+@pytest.mark.parametrize(("status", "expected"), [(403, True), (500, False)])
+def test_a_history_that_can_not_be_read(api: Any, status: int, *, expected: bool) -> None:
+    """Without the right to list Secrets there is no history to complete."""
+    api.refusals["list"] = status
+
+    assert history.ended_well(api, "team", "demo") is expected
 
 
 def test_changes_that_were_not_made(stack: Any, api: Any) -> None:

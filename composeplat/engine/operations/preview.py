@@ -10,6 +10,7 @@ from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
 from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
+from composeplat.engine.history import ended_well
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import (
@@ -66,7 +67,8 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
         urls=stack.target.urls_of(plan),
         violations=events.violations,
     )
-    if not (outcome.changes or notes or scaled):
+    # A deploy that ends well after one that did not is a revision, even without a change.
+    if not (outcome.changes or notes or scaled) and ended_well(api, stack.namespace, stack.environment_name):
         no_change.keep(outcome.counts, has_changes=False)
     return outcome
 
