@@ -177,7 +177,8 @@ def _token_for(url: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 def _read_login(environment: Mapping[str, str]) -> dict[str, object]:
     """Read what ``pulumi login`` wrote; empty if it cannot be read."""
-    base = environment.get("PULUMI_HOME") or home_folder(environment) / ".pulumi"
+    named = environment.get("PULUMI_CREDENTIALS_PATH") or environment.get("PULUMI_HOME")
+    base = named or home_folder(environment) / ".pulumi"
     try:
         read = json.loads((Path(base) / "credentials.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

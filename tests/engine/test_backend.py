@@ -328,6 +328,19 @@ def test_backend_that_is_logged_in_to(tmp_path: Path, variable: str) -> None:
     assert Backend(CLOUD, variables, None) == backend
 
 
+def test_a_login_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    """A variable names the folder of the login, as for Pulumi, whatever the other folders have."""
+    for name in ("credentials", "home", ".pulumi"):
+        log_in(tmp_path / name, f"file://{tmp_path}/{name}-states")
+    variables = {"PULUMI_CREDENTIALS_PATH": "credentials", "PULUMI_HOME": "home", "HOME": ""}
+
+    backend = find_backend(
+        {name: str(tmp_path / folder) for name, folder in variables.items()}, DataFolder(tmp_path / "data"), "uid"
+    )
+
+    assert backend.folder == tmp_path / "credentials-states"
+
+
 def test_login_to_files(tmp_path: Path) -> None:
     """A login to a folder is one to files, which can be looked at."""
     log_in(tmp_path / ".pulumi", f"file://{tmp_path}/states")
