@@ -67,6 +67,17 @@ def belongs_to_stack(urn: str) -> bool:
     return f"::{STACK_TYPE}$" in urn
 
 
+def is_of_program(urn: str, stack: str) -> bool:
+    """Check for a resource of the program of ``platform``: a provider, Pulumi's own stack, or of ``ComposeStack``."""
+    types, name = urn.split("::")[2:4]
+    if types.rpartition("$")[2].startswith("pulumi:"):
+        return True
+    first, dollar, _ = types.partition("$")
+    parsed = ResourceName.parse(name)
+    owner = name if not dollar else parsed.stack if parsed is not None else stack
+    return (first, owner) == (STACK_TYPE, stack)
+
+
 STACK_TYPE = "composeplat:index:ComposeStack"
 SERVICE_TYPE = "composeplat:index:Service"
 VOLUME_TYPE = "composeplat:index:Volume"

@@ -13,6 +13,7 @@ from typing import Any
 from composeplat.cluster.api import kind_path
 from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object
+from composeplat.components.resource_names import is_of_program, last_part
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.engine.ownership import owner_of
@@ -251,6 +252,16 @@ def cluster_of(state: Mapping[str, Any]) -> str:
         if resource.get("type") == "pulumi:providers:kubernetes":
             return str((resource.get("inputs") or {}).get("clusterIdentifier") or "")
     return ""
+
+
+def resources_of_others(state: Mapping[str, Any], environment: str) -> list[str]:
+    """Describe the resources that another program made in the same stack: Pulumi would take them for deleted."""
+    resources = state.get("resources") or ()
+    return [
+        f"{resource.get('type')} '{last_part(urn)}'"
+        for resource in resources
+        if not is_of_program(urn := str(resource["urn"]), environment)
+    ]
 
 
 def missing_from_cluster(state: Mapping[str, Any], live_state: LiveState) -> list[str]:

@@ -19,11 +19,11 @@ from composeplat.cluster.identity import address_identity
 from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
-from composeplat.diagnostics import ComposeplatError
+from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine.deployer import Deployer
 from composeplat.engine.monitor import ProgressHandler
 from composeplat.engine.outcomes import Failure
-from composeplat.engine.preflight import cluster_of
+from composeplat.engine.preflight import cluster_of, resources_of_others
 from composeplat.engine.provenance import Claim, check_record, notice_of_other
 from composeplat.engine.provider_values import Providers
 from composeplat.engine.pulumi_process import Interrupted, Interrupts
@@ -32,6 +32,7 @@ from composeplat.engine.workspace import Workspace
 from composeplat.system.deadline import Deadline, poll
 
 _POLL_INTERVAL_S = 0.1
+_MAX_LISTED = 5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,8 +141,19 @@ class Stack:
         with Api(self.target.access) as api:
             return notice_of_other(api, self.claim, self.environment_name, self.namespace)
 
+    def _check_program(self) -> None:
+        """Refuse a state with resources of another program, which each run of this one would delete."""
+        others = resources_of_others(self.state, self.environment_name)
+        if others:
+            raise ComposeplatError(
+                f"the state of environment '{self.environment_name}' in namespace '{self.namespace}' has resources of"
+                f" another Pulumi program, which would be deleted: {join_and_count(others, _MAX_LISTED)}",
+                "give another --name or --namespace, or a state of its own (PULUMI_BACKEND_URL)",
+            )
+
     def check_cluster(self) -> None:
-        """Refuse the state of another cluster: Pulumi would look for its objects in this one."""
+        """Refuse the state of another program, or of another cluster: Pulumi would look for its objects in this one."""
+        self._check_program()
         known, address = cluster_of(self.state), address_identity(self.target.access)
         if known == address:
             # It was deployed by someone who could only see the address; from now on it has the cluster's identity.
