@@ -19,6 +19,7 @@ from composeplat.cli.state_place import StatePlace, confirm_change, is_ours, new
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import state as operation
 from composeplat.engine.passphrase import find_passphrase, salt_of
+from composeplat.engine.preflight import resources_of_others
 from composeplat.engine.pulumi_errors import Busy
 from composeplat.engine.state_list import list_stacks
 from composeplat.engine.state_store import Deployment, StateStore, is_empty
@@ -129,7 +130,7 @@ def state_passphrase_command(
     """Encrypt the state with a new passphrase."""
     place = StatePlace(choice)
     store = place.current()
-    stores = [store.of(*names) for names in list_stacks(store)] if everything else [store]
+    stores = _environments(store) if everything else [store]
     new, ours = new_passphrase(new_file), is_ours()
     if everything:
         names = ", ".join(f"{found.environment_name} in namespace {found.namespace}" for found in stores)
@@ -146,6 +147,15 @@ def state_passphrase_command(
     if not ours:
         progress.conclude("give everyone the new passphrase, and set PULUMI_CONFIG_PASSPHRASE to it from now on")
     return Exit.DONE
+
+
+def _environments(store: StateStore) -> list[StateStore]:
+    """Return the environments of a backend; a note names the stacks of other Pulumi programs, which stay."""
+    found = [store.of(*names) for names in list_stacks(store)]
+    foreign = [other for other in found if resources_of_others(other.read() or {}, other.environment_name)]
+    for other in foreign:
+        progress.note(f"stack {other.namespace} of project {other.environment_name} is of another program, and stays")
+    return [other for other in found if other not in foreign]
 
 
 # move -----------------------------------------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ def resources(value: str = HIDDEN) -> list[dict[str, Any]]:
     prefix = f"urn:pulumi:{NAMESPACE}::{NAME}::"
     root = {"urn": f"{prefix}pulumi:pulumi:Stack::{NAME}-{NAMESPACE}", "custom": False, "type": "pulumi:pulumi:Stack"}
     hidden = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "plaintext": json.dumps(value)}
-    child = {"urn": f"{prefix}a:b:C::x", "custom": False, "type": "a:b:C", "parent": root["urn"]}
+    kind = "composeplat:index:ComposeStack"
+    child = {"urn": f"{prefix}{kind}::{NAME}", "custom": False, "type": kind, "parent": root["urn"]}
     return [root, {**child, "inputs": {"password": hidden}}]
 
 
@@ -444,6 +445,21 @@ def test_all_environments_of_a_backend(machine: Machine, files: str) -> None:
         {"environment": NAME, "namespace": NAMESPACE, "outcome": "changed"},
     ]
     assert machine.plain(files, "new") == resources()
+
+
+def test_stacks_of_other_programs(machine: Machine, files: str) -> None:
+    """With --all, a stack that another Pulumi program made keeps its passphrase: its project would not open it."""
+    machine.variables = {"PULUMI_BACKEND_URL": files, "PULUMI_CONFIG_PASSPHRASE": "old"}
+    machine.fill(files)
+    other = machine.store(files).of("infra", "live")
+    other.create(Passphrase("old"))
+    row = {"urn": "urn:pulumi:live::infra::aws:s3:Bucket::x", "custom": False, "type": "aws:s3:Bucket"}
+    other.write({"resources": [row]}, Passphrase("old"), other.new_salt(Passphrase("old")))
+    done = machine.state("passphrase", "--all", "--yes", "--json", PLATFORM_NEW_PASSPHRASE="new").assert_success()
+
+    assert [found["environment"] for found in json.loads(done.stdout)["environments"]] == [NAME]
+    assert "stack live of project infra is of another program, and stays\n" in done.stderr
+    assert (other.read(Passphrase("old")) or {})["resources"] == [row]
 
 
 def test_typed_without_echo(machine: Machine, files: str) -> None:
