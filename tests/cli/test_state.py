@@ -455,7 +455,8 @@ def test_stacks_of_other_programs(machine: Machine, files: str) -> None:
     other.create(Passphrase("old"))
     row = {"urn": "urn:pulumi:live::infra::aws:s3:Bucket::x", "custom": False, "type": "aws:s3:Bucket"}
     other.write({"resources": [row]}, Passphrase("old"), other.new_salt(Passphrase("old")))
-    done = machine.state("passphrase", "--all", "--yes", "--json", PLATFORM_NEW_PASSPHRASE="new").assert_success()
+    new = {"PLATFORM_NEW_PASSPHRASE": "new"}
+    done = machine.state("passphrase", "--all", "--yes", "--json", **new).assert_success()
 
     assert [found["environment"] for found in json.loads(done.stdout)["environments"]] == [NAME]
     assert "stack live of project infra is of another program, and stays\n" in done.stderr
