@@ -20,6 +20,7 @@ from composeplat.local.builder_cache import BUILDER_NAME, buildx_instance
 from composeplat.local.layout import make_layout
 from composeplat.registry.docker_folder import docker_folder
 from composeplat.system.atomic import write_private
+from composeplat.system.locks import hold_lock
 
 #: The variable that carries the builder's name to the program.
 BUILDER = "COMPOSEPLAT_BUILDER"
@@ -81,7 +82,8 @@ def _of_user(name: str, users: Path, environment: Mapping[str, str], data_folder
         listed = f"builders are: {', '.join(known)}" if known else "make one with docker buildx create"
         raise MissingPiece(f"buildx has no builder '{name}'", listed)
     folder = data_folder.path / "buildx-user"
-    with writing(folder):
+    # Each run removes what the user has not, which would be files that another one is writing.
+    with writing(folder), hold_lock(folder.with_name("buildx-user.lock"), lambda: None):
         _prepare(folder)
         for path in (*(users / "instances").glob("*"), *(users / "defaults").glob("*"), users / "current"):
             if path.is_file() and not path.name.startswith("."):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,19 @@ def test_a_builder_that_is_gone_from_the_user_is_gone_from_the_copy(
     builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), data_folder)
 
     assert [path.name for path in (tmp_path / "data" / "buildx-user" / "instances").iterdir()] == ["mine"]
+
+
+def test_runs_at_the_same_time(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+    """Each of several runs gets its copy: none takes away what another one writes."""
+    assert users.exists()
+
+    def copy(_: int) -> dict[str, str]:
+        return builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), DataFolder(tmp_path / "data"))
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        found = list(pool.map(copy, range(200)))
+
+    assert {folder["BUILDX_CONFIG"] for folder in found} == {str(tmp_path / "data" / "buildx-user")}
 
 
 def test_the_current_builder(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
