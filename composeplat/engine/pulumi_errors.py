@@ -144,11 +144,17 @@ _BACKEND_FAILURES = (
         "check that it runs, " + _AGAIN,
     ),
     _Row(
-        r"PULUMI_ACCESS_TOKEN|must be logged in|Unauthorized",
+        # A registry answers "401 Unauthorized".
+        r"PULUMI_ACCESS_TOKEN|must be logged in|\[401\] Unauthorized",
         "the state backend requires a login",
         "pulumi login, or set PULUMI_ACCESS_TOKEN",
     ),
-    _Row(r"permission denied|read-only file system", "the state can't be written: {text}", kind=ComposeplatError),
+    _Row(
+        # Neither a socket, nor a program, nor a kubeconfig is the state.
+        r"^(?!.*(?:dial unix|fork/exec|kubeconfig|\.kube/)).*(?:permission denied|read-only file system)",
+        "the state can't be written: {text}",
+        kind=ComposeplatError,
+    ),
 )
 
 

@@ -1132,6 +1132,17 @@ LOGIN = (
             "error: PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions\n", LOGIN, id="token"
         ),
         pytest.param("error: [401] Unauthorized: No credentials provided.", LOGIN, id="unauthorized"),
+        *(
+            pytest.param(text, (ComposeplatError, f"Pulumi failed: {text}", ""), id=f"not-the-state-{number}")
+            for number, text in enumerate(
+                (
+                    "failed to fetch oauth token: 401 Unauthorized",
+                    "dial unix /var/run/docker.sock: connect: permission denied",
+                    "fork/exec /home/ann/pulumi-resource-kubernetes: permission denied",
+                    "open /home/ann/.kube/config: permission denied",
+                )
+            )
+        ),
         pytest.param(
             "error: open /state/.pulumi/meta.yaml: permission denied\n",
             (ComposeplatError, "the state can't be written: open /state/.pulumi/meta.yaml: permission denied", ""),
