@@ -135,7 +135,11 @@ def _files_of(image: ImageBuild, reader: _Reader) -> Iterator[Any]:
         if not place.startswith("docker-image://") and name not in image.bases:
             yield [place, _context(image.service, place, reader)]
     if build.dockerfile:
-        yield reader.digest(os.path.join(build.context, build.dockerfile))
+        path = os.path.join(build.context, build.dockerfile)
+        yield reader.digest(path)
+        # BuildKit reads it in place of the one in the context, and both files may be outside of that.
+        if os.path.lexists(f"{path}.dockerignore"):
+            yield reader.digest(f"{path}.dockerignore")
     for secret in build.secrets:
         yield [secret.name, secret.value, reader.digest(secret.file) if secret.file else ""]
 

@@ -12,6 +12,7 @@ import pytest
 
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.snapshot import Snapshot
+from composeplat.compose.model import Build
 from composeplat.engine import no_change_inputs
 from composeplat.engine.no_change import (
     Digester,
@@ -25,11 +26,12 @@ from composeplat.engine.no_change import (
     doubt_about_state,
     unchanged_resources,
 )
-from composeplat.engine.no_change_inputs import Doubt, _Reader, _variables, _versions
+from composeplat.engine.no_change_inputs import Doubt, _builds, _Reader, _variables, _versions
 from composeplat.engine.no_change_look import Look
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, object_keys
 from composeplat.plan import Plan
+from composeplat.plan.desired import ImageBuild
 from composeplat.registry.exposed_ports import ExposedPorts
 from tests.conftest import Project
 
@@ -316,6 +318,20 @@ def test_the_files_of_a_build_count(tmp_path: Path) -> None:
     (folder / "link").symlink_to("sub")
     digests.append(content(folder))
     assert len(set(digests)) == len(digests)
+
+
+def test_a_dockerfile_outside_of_its_context(tmp_path: Path) -> None:
+    """A Dockerfile that is not in the context counts, and so does the ignore file beside it."""
+    (tmp_path / "app").mkdir()
+    build = Build(context=str(tmp_path / "app"), dockerfile="../Dockerfile")
+    image = ImageBuild(service="web", reference="r/web", build=build)
+    digests = []
+    for name in ("Dockerfile", "Dockerfile.dockerignore"):
+        for text in ("a", "b"):
+            (tmp_path / name).write_text(text)
+            digests.append(_builds([image]))
+
+    assert all(found not in digests[:number] for number, found in enumerate(digests))
 
 
 def test_files_that_are_not_read(tmp_path: Path) -> None:
