@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.backend_url import kind_of, shown_url
+from composeplat.engine.backend_url import file_url, folder_of, kind_of, shown_url
 from composeplat.system.atomic import (
     WritableByOthers,
     create_private,
@@ -144,7 +144,7 @@ def own_backend(environment: Mapping[str, str], data_folder: DataFolder, cluster
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     passphrase = _passphrase_variables(environment, data_folder)
-    return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
+    return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": file_url(folder), **passphrase}, folder)
 
 
 def backend_at(url: str, environment: Mapping[str, str], data_folder: DataFolder) -> Backend:
@@ -155,9 +155,9 @@ def backend_at(url: str, environment: Mapping[str, str], data_folder: DataFolder
     if url.startswith("file://"):
         path, mark, query = url.removeprefix("file://").partition("?")
         # Pulumi runs in another folder, so a relative path has to become absolute here.
-        local = Path(os.path.normpath(Path(os.path.expanduser(path)).absolute()))
+        local = os.path.normpath(Path(os.path.expanduser(path)).absolute())
         address = {"PULUMI_BACKEND_URL": f"file://{local}{mark}{query}"}
-        return Backend(f"file://{local}", {**address, **token, **passphrase}, local)
+        return Backend(f"file://{local}", {**address, **token, **passphrase}, folder_of(local))
     address = {"PULUMI_BACKEND_URL": url} if url else {}
     return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from composeplat.diagnostics import MissingPiece, near, printable
@@ -59,6 +60,16 @@ def shown_url(url: str) -> str:
 def _shown_parameter(pair: str) -> str:
     name, mark, _ = pair.partition("=")
     return f"{name}={HIDDEN}" if mark and _SECRET_PARAMETERS.search(unquote(name)) else pair
+
+
+def file_url(folder: Path) -> str:
+    """Return the URL of a folder; Pulumi decodes it."""
+    return f"file://{folder}".replace("%", "%25").replace("#", "%23").replace("?", "%3F")
+
+
+def folder_of(path: str) -> Path:
+    """Return the folder that Pulumi finds by the path of a URL."""
+    return Path(unquote(path.partition("#")[0]))
 
 
 def has_login(url: str) -> bool:

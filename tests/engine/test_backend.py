@@ -257,6 +257,9 @@ def test_a_backend_of_our_own(tmp_path: Path) -> None:
         pytest.param(CLOUD, CLOUD, None, id="a-service"),
         pytest.param("file:///state", "file:///state", Path("/state"), id="files"),
         pytest.param(
+            "file:///my%20state/%C3%BC", "file:///my%20state/%C3%BC", Path("/my state/ü"), id="an-encoded-path"
+        ),
+        pytest.param(
             "file:///state?no_tmp_dir=true",
             "file:///state?no_tmp_dir=true",
             Path("/state"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.engine.backend import DataFolder, backend_at, own_backend
 from composeplat.engine.new_state import is_known_layout, new_state, packs_states, write_new_state
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
@@ -85,6 +86,24 @@ def test_settings_get_a_salt(tmp_path: Path) -> None:
 
     assert written.read_text().startswith("encryptionsalt: v1:")
     assert made.read_text() != written.read_text()
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_folder_with_an_unusual_name(tmp_path: Path, *, is_ours: bool) -> None:
+    """Pulumi keeps the state in the folder in which it is looked for: it decodes the path of a URL."""
+    data_folder = DataFolder(tmp_path / "da%41ta #1?")
+    data_folder.prepare()
+    share = tmp_path / "my share"
+    share.mkdir()
+    url = f"file://{tmp_path}/my%20share"
+    backend = own_backend({}, data_folder, "uid") if is_ours else backend_at(url, {}, data_folder)
+    (tmp_path / "pulumi").mkdir()
+    pulumi = Pulumi(tmp_path / "pulumi")
+    pulumi.variables |= backend.variables
+    pulumi.need("stack", "init", "--stack", "made")
+
+    assert backend.folder is not None
+    assert (backend.folder / ".pulumi" / "stacks" / "shop" / "made.json").exists()
 
 
 def test_a_packed_state(tmp_path: Path) -> None:
