@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import math
+import os
 import shlex
 import signal
 import subprocess
@@ -31,6 +32,7 @@ from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline
 from composeplat.system.processes import ProcessId, kill_session, may_descend, session_members, wait_for_end
 from composeplat.system.records import record
+from composeplat.system.threads import start_thread
 
 Event = dict[str, Any]
 _PLAIN_OUTPUT = ("--non-interactive", "--color", "never")
@@ -121,22 +123,25 @@ class PulumiRunner:
     def _run_command(self, args: tuple[str, ...], *, takes_lock: bool, given: str | None = None) -> PulumiResult:
         command = [str(self.program), *args, *_PLAIN_OUTPUT]
         logger.info("running %s", shlex.join(command))
-        with subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=dict(self.variables),
-            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        ) as process:
+        with (
+            _as_input(given) as stdin,
+            subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=dict(self.variables),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            ) as process,
+        ):
             try:
                 own = OwnProcess(ProcessId.from_pid(process.pid), time.time()) if takes_lock else None
                 if own is not None:
                     self.own_processes.add(own)
-                output, errors = self._wait_for_output(process, " ".join(["pulumi", *args[:2]]), given)
+                output, errors = self._wait_for_output(process, " ".join(["pulumi", *args[:2]]))
             except BaseException:
                 kill_session(process.pid)
                 raise
@@ -147,7 +152,7 @@ class PulumiRunner:
         self._forget_locked_out(own, result)
         return result
 
-    def _wait_for_output(self, process: subprocess.Popen[str], name: str, given: str | None) -> tuple[str, str]:
+    def _wait_for_output(self, process: subprocess.Popen[str], name: str) -> tuple[str, str]:
         """Wait for the output of a command. An interrupt shortens the wait: a write of the state should finish.
 
         The command's own end breaks off each pause.
@@ -156,8 +161,7 @@ class PulumiRunner:
         with self.health.watch() as silence:
             while not deadline.has_passed:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    return process.communicate(given, timeout=_POLL_INTERVAL_S)
-                given = None  # It is being written; a second call must not have it.
+                    return process.communicate(timeout=_POLL_INTERVAL_S)
                 silence.check()
                 if self.interrupts.count:
                     deadline = deadline.at_most(_GRACE_PERIOD_S)
@@ -260,6 +264,26 @@ class PulumiRunner:
                 kill_session(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_INTERVAL_S)
+
+
+@contextlib.contextmanager
+def _as_input(text: str | None) -> Iterator[int]:
+    """Yield the standard input of a command. A thread writes to it: ``communicate`` does not after its timeout."""
+    if text is None:
+        yield subprocess.DEVNULL
+        return
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with contextlib.suppress(BrokenPipeError), open(writer, "wb") as stream:
+            stream.write(text.encode())
+
+    start_thread("pulumi-input", write, lambda _: None)
+    try:
+        yield reader
+    finally:
+        # A command that has ended without reading all of it lets the thread end.
+        os.close(reader)
 
 
 def _checking(silence: Silence, on_tick: Callable[[], None]) -> Callable[[], None]:

@@ -137,6 +137,14 @@ def test_an_answer_that_is_no_text(tmp_path: Path) -> None:
     assert PulumiResult(0, "a\ufffdb") == asked
 
 
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_large_input(tmp_path: Path, *, reads: bool) -> None:
+    """All of an input arrives, also where the program begins to read late; one that does not read it ends at once."""
+    body = "time.sleep(0.3); print(len(sys.stdin.read()))" if reads else "print(3000000)"
+
+    assert PulumiResult(0, "3000000\n") == runner(tmp_path, body).run_locked("stack", "import", given="x" * 3_000_000)
+
+
 # following ------------------------------------------------------------------------------------------------------------
 
 
