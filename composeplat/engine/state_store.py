@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -218,9 +219,13 @@ class StateStore:
 
     def forget_copies(self) -> None:
         """Delete the copies of earlier states on this machine, and the records that depend on them."""
+        names = ("unchanged.json", "mended.json")
         with writing(self.folder):
-            for path in (*(self.folder / "states").glob("*.json"), self.folder / "unchanged.json"):
+            for path in (*(self.folder / "states").glob("*.json"), *(self.folder / name for name in names)):
                 path.unlink(missing_ok=True)
+            # What a rollback that was killed has left.
+            for folder in self.folder.glob("earlier-*"):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def resolve_change(self, state: Deployment) -> str:
         """End a change of the passphrase that was interrupted; return what became of it."""

@@ -380,13 +380,17 @@ def test_a_new_generated_passphrase(machine: Machine, files: str) -> None:
     """Our own passphrase is replaced by another generated one, for this environment alone, and the state opens."""
     machine.fill(files)
     before = (machine.data / "passphrase").read_text()
-    copies = machine.store(files).folder / "states"
-    copies.mkdir()
-    (copies / "1.json").write_text("{}")
+    folder = machine.store(files).folder
+    copies = folder / "states"
+    for left in (copies, folder / "earlier-x1"):
+        left.mkdir()
+        (left / "1.json").write_text("{}")
+    (folder / "mended.json").write_text("{}")
     machine.state("passphrase", PULUMI_BACKEND_URL=files).assert_success()
     (own,) = machine.data.glob("stacks/*/*/*/passphrase")
 
     assert list(copies.iterdir()) == []
+    assert not {"earlier-x1", "mended.json"} & {path.name for path in folder.iterdir()}
     assert own.stat().st_mode & 0o777 == 0o600
     assert own.read_text() != before == (machine.data / "passphrase").read_text()
     assert machine.plain(files) == resources()
