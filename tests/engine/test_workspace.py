@@ -1202,6 +1202,11 @@ def test_broke_off(output: str) -> None:
     "output",
     [
         pytest.param('admission webhook "a.b" denied the request: no', id="refused"),
+        pytest.param(
+            "configured Kubernetes cluster is unreachable: unable to load Kubernetes client configuration from"
+            " kubeconfig file. Make sure you have:",
+            id="no-kubeconfig",
+        ),
         pytest.param('Deployment.apps "a" is invalid: spec.replicas: must be positive', id="invalid"),
         pytest.param('Patch "https://10.0.0.1/api/v1/namespaces/a/secrets/b": context canceled', id="interrupted"),
         pytest.param(
