@@ -25,7 +25,8 @@ class Busy(ComposeplatError):
 #: The provider's error for a request that the API server did not answer; a refused request has no URL in it.
 _NO_ANSWER = re.compile(
     r'"https?://[^"\s]*/(?:api|apis|openapi|version)(?:[/?][^"\s]*)?": (?!context canceled|tls: failed|x509)'
-    r"|Kubernetes cluster is unreachable: (?!.*(?:x509|Unauthorized|load Kubernetes client))|Please retry\. Original error: "
+    r"|Kubernetes cluster is unreachable: (?!.*(?:x509|Unauthorized|load Kubernetes client))"
+    r"|Please retry\. Original error: "
     r"|the server is currently unable to handle the request|unable to return a response in the time allotted"
     # By the API server itself, when it has too much to do.
     r"|Timeout: request did not complete within requested timeout"
