@@ -32,5 +32,9 @@ class Access:
     """The name of the kubeconfig's context, for messages."""
 
     @property
+    def netloc(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def address(self) -> str:
-        return f"{'http' if self.plain else 'https'}://{self.host}:{self.port}{self.prefix}"
+        return f"{'http' if self.plain else 'https'}://{self.netloc}{self.prefix}"

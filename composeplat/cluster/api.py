@@ -19,8 +19,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive
+from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive, proxy_hint
 from composeplat.cluster.credentials import Credential
+from composeplat.cluster.error_text import body_text, shorten
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 from composeplat.system.deadline import Deadline
 
@@ -38,6 +39,8 @@ _BUSY_TIMEOUT_S = 30.0
 _MAX_PAUSE_S = 10.0
 #: For a response that is not an API server's.
 _MAX_QUOTED_CHARS = 60
+#: What a request over a connection that the server has closed meanwhile ends with.
+_CLOSED = (ConnectionError, ssl.SSLEOFError)
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 #: Kind -> its plural, as in paths.
@@ -81,7 +84,7 @@ class ApiError(ComposeplatError):
     def __init__(self, status: int, message: str, hint: str = "") -> None:
         super().__init__(message, hint)
         self.status = status
-        if status in (0, http.client.UNAUTHORIZED):
+        if status < http.client.BAD_REQUEST or status == http.client.UNAUTHORIZED:
             self.exit_code = Exit.MISSING
 
 
@@ -238,7 +241,7 @@ class Api:
                 if may_renew and self._may_renew(answer, credential):
                     continue
                 if answer.status != http.client.OK:
-                    raise _refusal(answer.status, answer.read(), self.access)
+                    raise _refusal(answer, answer.read(), self.access)
                 keep_alive(sock)
                 if on_open is not None:
                     on_open(sock)
@@ -277,7 +280,8 @@ class Api:
                 self.close()
                 attempt += 1
                 # A reused connection may have been closed by the server, which has not processed the request then.
-                if not (kept and attempt == 1) and (attempt == _MAX_ATTEMPTS or not self._may_repeat(method, error)):
+                was_closed = kept and attempt == 1 and (method != "POST" or isinstance(error, _CLOSED))
+                if not was_closed and (attempt == _MAX_ATTEMPTS or not self._may_repeat(method, error)):
                     raise self._unreachable(error) from error
                 if not kept:
                     time.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1))
@@ -290,8 +294,8 @@ class Api:
                 time.sleep(pause)
             elif may_renew and _is_from_api_server(path, read) and self._may_renew(answer, credential):
                 may_renew = False
-            elif answer.status >= http.client.BAD_REQUEST:
-                raise _refusal(answer.status, read, self.access)
+            elif answer.status >= http.client.MULTIPLE_CHOICES:
+                raise _refusal(answer, read, self.access)
             else:
                 return read
 
@@ -308,7 +312,7 @@ class Api:
         if isinstance(error, ConnectionRefusedError):
             # A server that has answered before is restarting; another does not exist.
             return self._has_answered
-        is_broken = isinstance(error, ConnectionError | http.client.HTTPException | ssl.SSLEOFError)
+        is_broken = isinstance(error, (*_CLOSED, http.client.HTTPException))
         return is_broken and method != "POST"
 
     def _current(self) -> Credential:
@@ -344,7 +348,7 @@ class Api:
         return items
 
     def _unreachable(self, error: Exception) -> ApiError:
-        return ApiError(0, describe_connection_error(self.access, error, _TIMEOUT_S), _proxy_hint(error))
+        return ApiError(0, describe_connection_error(self.access, error, _TIMEOUT_S), proxy_hint(error))
 
     def _not_an_api_server(self, body: bytes) -> ApiError:
         start = " ".join(body[:_MAX_QUOTED_CHARS].decode("utf-8", "replace").split())
@@ -360,22 +364,28 @@ def _is_from_api_server(path: str, body: bytes) -> bool:
     return "/proxy/" not in path or (b'"Status"' in body and b'"Unauthorized"' in body)
 
 
-def _headers(credential: Credential, kind: str = "", accept: str = "application/json") -> dict[str, str]:
-    headers = {"Accept": accept}
-    if credential.authorization:
-        headers["Authorization"] = credential.authorization
-    return {**headers, "Content-Type": kind} if kind else headers
+def _headers(credential: Credential, kind: str = "", accept: str = "application/json") -> Any:
+    """Return headers, of which several may have one name: a user can act with several groups."""
+    headers = http.client.HTTPMessage()
+    own = ("Accept", accept), ("Authorization", credential.authorization), ("Content-Type", kind)
+    for name, value in (*own, *credential.impersonation):
+        if value:
+            headers[name] = value
+    return headers
 
 
-def _refusal(status: int, body: bytes, access: Access) -> ApiError:
+def _refusal(answer: http.client.HTTPResponse, body: bytes, access: Access) -> ApiError:
     try:
-        message = json.loads(body).get("message") or ""
+        message = str(json.loads(body).get("message") or "")
     except (ValueError, AttributeError):
-        message = body.decode("utf-8", "replace").strip()
-    if status == http.client.UNAUTHORIZED:
+        message = body_text(body)
+    if answer.status < http.client.BAD_REQUEST:
+        place = printable(answer.headers.get("Location") or "another place")
+        message = f"the server at {access.address} is not an API server: it redirects to {shorten(place)}"
+    if answer.status == http.client.UNAUTHORIZED:
         who = f"context '{access.context}'" if access.context else "the kubeconfig"
         message = f"the API server at {access.address} does not accept the credentials of {who}"
-    return ApiError(status, message or f"the API server answered {status}")
+    return ApiError(answer.status, message or f"the API server answered {answer.status}")
 
 
 def _requested_pause(answer: http.client.HTTPResponse) -> float:
@@ -384,9 +394,3 @@ def _requested_pause(answer: http.client.HTTPResponse) -> float:
     if answer.status not in _BUSY or not wanted.isdigit():
         return 0.0
     return min(max(float(wanted), _FIRST_PAUSE_S), _MAX_PAUSE_S)
-
-
-def _proxy_hint(error: Exception) -> str:
-    """Return the fix if a proxy requires a login; the library gives its response as text only."""
-    wants_login = f"{http.client.PROXY_AUTHENTICATION_REQUIRED:d}" in str(error) and "Tunnel" in str(error)
-    return "put user and password into the proxy's URL: http://user:password@host:port" if wants_login else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import os
 import socket
 import ssl
 import tempfile
@@ -38,7 +37,7 @@ class Connector:
             name = access.server_name or access.host
             connection = _TlsConnection(host, port, name, self._tls(credential), timeout)
         if proxy:
-            headers = {"Host": f"{access.host}:{access.port}"}
+            headers = {"Host": access.netloc}
             if proxy.authorization:
                 headers["Proxy-Authorization"] = proxy.authorization
             connection.set_tunnel(access.host, access.port, headers)
@@ -71,7 +70,13 @@ class _TlsConnection(http.client.HTTPSConnection):
 
 def _make_tls(access: Access, credential: Credential) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=access.authority or None, cadata=access.authority_data or None)
+        # As in kubectl, data goes before a file, which need not exist then.
+        file = None if access.authority_data else access.authority or None
+        context = ssl.create_default_context(cafile=file, cadata=access.authority_data or None)
+        # Python 3.13 refuses certificates without RFC 5280's identifiers, which API servers of some providers have;
+        # earlier versions refuse an authority that another one signed. Kubernetes' clients accept both.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if not access.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -87,15 +92,19 @@ def _make_tls(access: Access, credential: Credential) -> ssl.SSLContext:
 @contextlib.contextmanager
 def _certificate_files(credential: Credential) -> Iterator[tuple[str, str]]:
     """Yield the paths of the client's certificate and key: the library reads them from files only."""
-    if not credential.certificate_data:
-        yield credential.certificate, credential.key
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        paths = os.path.join(folder, "certificate"), os.path.join(folder, "key")
-        for path, text in zip(paths, (credential.certificate_data, credential.key_data), strict=True):
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as stream:
-                stream.write(text)
-        yield paths
+    given = (credential.certificate, credential.certificate_data), (credential.key, credential.key_data)
+    with contextlib.ExitStack() as stack:
+        certificate, key = (stack.enter_context(_placed_data(text)) if text else path for path, text in given)
+        yield certificate, key
+
+
+@contextlib.contextmanager
+def _placed_data(text: str) -> Iterator[str]:
+    """Yield the path of a private file with a text."""
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as stream:
+        stream.write(text)
+        stream.flush()
+        yield stream.name
 
 
 def end_connection(sock: socket.socket) -> None:
@@ -120,3 +129,9 @@ def describe_connection_error(access: Access, error: Exception, timeout: float) 
         return f"the API server at {access.address} does not answer{through}: no data within {timeout:.0f} s"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return f"the API server at {access.address} can't be reached{through}: {reason.lower()}"
+
+
+def proxy_hint(error: Exception) -> str:
+    """Return the fix if a proxy requires a login; the library gives its response as text only."""
+    wants_login = f"{http.client.PROXY_AUTHENTICATION_REQUIRED:d}" in str(error) and "Tunnel" in str(error)
+    return "put user and password into the proxy's URL: http://user:password@host:port" if wants_login else ""

@@ -36,6 +36,8 @@ class Credential:
     key: str = ""
     certificate_data: str = field(default="", repr=False)
     key_data: str = field(default="", repr=False)
+    impersonation: tuple[tuple[str, str], ...] = ()
+    """The headers with which the user acts as another one."""
     version: Hashable = None
     """Changes with the files that are named."""
     expires: float = field(default=math.inf, compare=False)

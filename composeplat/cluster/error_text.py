@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from composeplat.diagnostics import printable
+
 #: The fix for a full disk of a node.
 FREE_DISK = "free space there; of the local cluster: platform cluster prune --all"
 #: The errors of Go's network, at the end of a chain of errors.
@@ -14,6 +16,9 @@ _NETWORK_ERROR = re.compile(
     r"lookup \S+(?: on \S+)?: no such host|connection refused|connection reset by peer|network is unreachable"
     r"|no route to host|i/o timeout|TLS handshake timeout|x509: [^\"\n]+"
 )
+
+_MAX_BODY_BYTES = 16 * 1024
+_MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 
 def network_error(text: str) -> str:
@@ -25,3 +30,9 @@ def network_error(text: str) -> str:
 def shorten(text: str, limit: int = 300) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def body_text(body: bytes) -> str:
+    """Return the text of a response that is not an API server's, such as a page of a proxy in front of it."""
+    text = body[:_MAX_BODY_BYTES].decode("utf-8", "replace")
+    return printable(shorten(_MARKUP.sub(" ", text) if "<html" in text.lower() else text))

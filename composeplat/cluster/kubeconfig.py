@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential, CredentialSource
@@ -27,6 +27,8 @@ from composeplat.system.records import mutable
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_LISTED = 8
 _DEFAULT_NAMESPACE = "default"
+_AUTHORITY = "certificate-authority"
+_OF_TLS = (_AUTHORITY, f"{_AUTHORITY}-data", "insecure-skip-tls-verify")
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
@@ -36,6 +38,8 @@ class KubeConfig:
     """All kubeconfig files, merged."""
 
     paths: list[Path]
+    problems: list[str] = field(default_factory=list)
+    """Why a file that is there can't be read, as a clause with its path."""
     current: str = ""
     contexts: dict[str, dict[str, Any]] = field(default_factory=dict)
     clusters: dict[str, tuple[dict[str, Any], Path]] = field(default_factory=dict)
@@ -59,7 +63,7 @@ def read_kubeconfig(environment: Mapping[str, str], named: str = "") -> KubeConf
     """Read ``--kubeconfig``, else ``KUBECONFIG``, else the home folder's; an unreadable file is skipped."""
     config = KubeConfig(paths=[Path(named)] if named else _paths(environment))
     for path in config.paths:
-        read = _read(path)
+        read = _read(path, config.problems)
         config.current = config.current or str(read.get("current-context") or "")
         for name, entry in _entries(read, "contexts", "context"):
             config.contexts.setdefault(name, entry)
@@ -81,26 +85,29 @@ def find_access(environment: Mapping[str, str], named: str = "", context: str = 
     if not config.contexts and _IN_CLUSTER.exists() and environment.get("KUBERNETES_SERVICE_HOST"):
         return _in_cluster_access(environment)
     chosen = context or config.current
+    unread = "; ".join(config.problems)
     if not config.contexts:
         places = " or ".join(f"'{path}'" for path in config.paths) or "a kubeconfig"
-        raise MissingPiece(f"no cluster is configured: {places} names none", NO_CLUSTER)
+        raise MissingPiece(f"no cluster is configured: {unread or f'{places} names none'}", NO_CLUSTER)
     if chosen not in config.contexts:
         known = join_some(sorted(config.contexts), _MAX_LISTED)
         problem = f"there is no context '{chosen}'" if chosen else "no context is chosen"
-        raise MissingPiece(f"{problem} in the kubeconfig; contexts are: {known}", "choose one with --context")
+        listed = "; ".join(filter(None, (f"contexts are: {known}", unread)))
+        raise MissingPiece(f"{problem} in the kubeconfig; {listed}", "choose one with --context")
     entry = config.contexts[chosen]
     cluster, folder = config.clusters.get(str(entry.get("cluster")), ({}, Path()))
     user, user_folder = config.users.get(str(entry.get("user")), ({}, Path()))
     if not cluster.get("server"):
         raise MissingPiece(f"the kubeconfig's context '{chosen}' names no cluster with a server", NO_CLUSTER)
-    credentials = _credentials(user, user_folder, environment, cluster)
-    return _access(chosen, cluster, folder, credentials, environment)
+    placed = {**cluster, _AUTHORITY: _placed(cluster.get(_AUTHORITY), folder)}
+    credentials = _credentials(user, user_folder, environment, placed)
+    return _access(chosen, placed, credentials, environment)
 
 
 def _access(
-    context: str, cluster: dict[str, Any], folder: Path, credentials: CredentialSource, environment: Mapping[str, str]
+    context: str, cluster: dict[str, Any], credentials: CredentialSource, environment: Mapping[str, str]
 ) -> Access:
-    server = _split(str(cluster["server"]), context)
+    server = _split(cluster, context)
     plain = server.scheme == "http"
     host, port = server.hostname or "", server.port or (80 if plain else 443)
     named = cluster.get("proxy-url")
@@ -117,21 +124,24 @@ def _access(
         context=context,
         credentials=credentials,
         proxy=proxy,
-        authority=_placed(cluster.get("certificate-authority"), folder),
+        authority=cluster[_AUTHORITY],
         authority_data=_decoded(cluster.get("certificate-authority-data")),
         verify=not cluster.get("insecure-skip-tls-verify"),
         server_name=str(cluster.get("tls-server-name") or ""),
     )
 
 
-def _split(server: str, context: str) -> SplitResult:
+def _split(cluster: Mapping[str, Any], context: str) -> SplitResult:
+    """Split the URL of a server; without a scheme it is HTTPS if the entry has settings of TLS, as in kubectl."""
+    server = str(cluster["server"])
+    scheme = "https" if any(cluster.get(key) for key in _OF_TLS) else "http"
     try:
-        parts = urlsplit(server)
-        _ = parts.port
-    except ValueError as error:
-        raise MissingPiece(
-            f"the server of the kubeconfig's context '{context}' is not a URL: '{server}'", NO_CLUSTER
-        ) from error
+        parts = urlsplit(server if "://" in server else f"{scheme}://{server}")
+        is_url = bool(parts.hostname) and parts.port != 0 and parts.scheme in ("http", "https")
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise MissingPiece(f"the server of the kubeconfig's context '{context}' is not a URL: '{server}'", NO_CLUSTER)
     return parts
 
 
@@ -155,11 +165,12 @@ def _credentials(
         key=_placed(user.get("client-key"), folder),
         certificate_data=_decoded(user.get("client-certificate-data")),
         key_data=_decoded(user.get("client-key-data")),
+        impersonation=_impersonation(user),
     )
     program = user.get("exec")
     if isinstance(program, dict) and program.get("command"):
         return _plugin_source(written, program, folder, environment, cluster)
-    return _file_source(written, _placed(user.get("tokenFile"), folder) if not written.token else "")
+    return _file_source(written, _placed(user.get("tokenFile"), folder))
 
 
 def _plugin_source(
@@ -174,7 +185,7 @@ def _plugin_source(
     def load() -> Credential:
         credential = plugin.load()
         if credential.certificate_data or not (written.certificate or written.certificate_data):
-            return credential
+            return replace(credential, impersonation=written.impersonation)
         return replace(written, token=credential.token, expires=credential.expires)
 
     return CredentialSource(load)
@@ -188,7 +199,13 @@ def _file_source(written: Credential, token_file: str) -> CredentialSource:
         return tuple(map(_file_version, paths))
 
     def load() -> Credential:
-        token = _read_token(token_file) if token_file else written.token
+        token = written.token
+        if token_file:
+            try:
+                token = _read_token(token_file)
+            except MissingPiece:
+                if not token:
+                    raise
         return replace(written, token=token, version=version())
 
     return CredentialSource(load, version)
@@ -219,9 +236,25 @@ def _basic(user: dict[str, Any]) -> str:
     return base64.b64encode(f"{user['username']}:{user.get('password') or ''}".encode()).decode("ascii")
 
 
+def _impersonation(user: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the headers with which a user acts as another one."""
+    extra = user.get("as-user-extra")
+    headers = [("User", user.get("as")), ("Uid", user.get("as-uid"))]
+    headers += [("Group", group) for group in _listed(user.get("as-groups"))]
+    for key, values in (extra if isinstance(extra, dict) else {}).items():
+        headers += [(f"Extra-{quote(str(key), safe='')}", value) for value in _listed(values)]
+    # The library encodes headers in Latin-1, and API servers decode them as UTF-8.
+    return tuple((f"Impersonate-{name}", str(value).encode().decode("latin-1")) for name, value in headers if value)
+
+
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
 def _decoded(text: Any) -> str:
+    """Decode a certificate or key; a comment in it may be in any language."""
     try:
-        return base64.b64decode(str(text)).decode("ascii") if text else ""
+        return base64.b64decode(str(text)).decode("ascii", "ignore") if text else ""
     except (binascii.Error, ValueError) as error:
         raise MissingPiece("a certificate or key in the kubeconfig is not base64") from error
 
@@ -231,10 +264,9 @@ def _placed(path: Any, folder: Path) -> str:
 
 
 def _entries(config: dict[str, Any], key: str, inner: str) -> list[tuple[str, dict[str, Any]]]:
-    written = config.get(key)
     return [
         (str(entry.get("name")), entry[inner])
-        for entry in (written if isinstance(written, list) else ())
+        for entry in _listed(config.get(key))
         if isinstance(entry, dict) and isinstance(entry.get(inner), dict)
     ]
 
@@ -247,12 +279,17 @@ def _paths(environment: Mapping[str, str]) -> list[Path]:
     return [Path(home) / ".kube" / "config"] if home else []
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, problems: list[str]) -> dict[str, Any]:
+    report = Report()
     try:
         content = files.read_bytes(path, limit=_MAX_BYTES)
-        source = decode(content, lambda text: Source(str(path), path.parent, text), Report())
-        nodes = read_nodes(source, Report())
-    except (files.Unreadable, StopReading):
+        source = decode(content, lambda text: Source(str(path), path.parent, text), report)
+        nodes = read_nodes(source, report)
+    except files.Unreadable as error:
+        problems += [] if error.missing else [f"'{path}' {error.reason}"]
+        return {}
+    except StopReading:
+        problems += [f"'{path}' is invalid in line {found.span.line}: {found.message}" for found in report.sorted()]
         return {}
     config = to_plain(nodes[0]) if nodes else None
     return config if isinstance(config, dict) else {}

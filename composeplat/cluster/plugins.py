@@ -6,12 +6,15 @@ Must not know when a credential is renewed: :mod:`composeplat.cluster.credential
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import math
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +30,7 @@ _TIMEOUT_S = 60.0
 #: A person has to read, open a browser, and log in.
 _INTERACTIVE_TIMEOUT_S = 600.0
 _MAX_REASON = 200
+_SECRET_OPTION, _HIDDEN = re.compile(r"--?\S*(?:secret|password|token)", re.IGNORECASE), "****"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,7 +120,7 @@ class Plugin:
         return moment.timestamp()
 
     def _failed(self, reason: str) -> MissingPiece:
-        command_line = " ".join([self.command, *self.arguments])
+        command_line = " ".join([self.command, *_without_secrets(self.arguments)])
         return MissingPiece(
             f"the kubeconfig's credential plugin '{self.command}' {reason}", self.install_hint or f"try: {command_line}"
         )
@@ -127,6 +131,16 @@ def _last_line(output: str | None) -> str:
     return f": {lines[-1][:_MAX_REASON]}" if lines else ""
 
 
+def _without_secrets(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield arguments with the values of options such as ``--client-secret`` hidden."""
+    is_value = False
+    for argument in arguments:
+        option, equals, _ = argument.partition("=")
+        is_secret = _SECRET_OPTION.fullmatch(option) is not None
+        yield _HIDDEN if is_value else f"{option}={_HIDDEN}" if is_secret and equals else argument
+        is_value = is_secret and not equals
+
+
 def read_plugin(
     entry: Mapping[str, Any], folder: Path, environment: Mapping[str, str], cluster: Mapping[str, Any]
 ) -> Plugin:
@@ -134,11 +148,11 @@ def read_plugin(
     command = str(entry["command"])
     if "/" in command and not os.path.isabs(command):
         command = str(folder / command)
-    pairs = [pair for pair in entry.get("env") or [] if isinstance(pair, dict)]
+    pairs = [pair for pair in _list(entry, "env", command) if isinstance(pair, dict)]
     own = {str(pair.get("name")): str(pair.get("value") or "") for pair in pairs}
     return Plugin(
         command=command,
-        arguments=tuple(map(str, entry.get("args") or [])),
+        arguments=tuple(map(str, _list(entry, "args", command))),
         environment={**environment, **own},
         api_version=_version(entry, command),
         mode=_mode(entry, command),
@@ -149,6 +163,13 @@ def read_plugin(
 
 def _text(entry: Mapping[str, Any], key: str) -> str:
     return str(entry.get(key) or "").strip()
+
+
+def _list(entry: Mapping[str, Any], key: str, command: str) -> list[Any]:
+    found = entry.get(key) or []
+    if not isinstance(found, list):
+        raise MissingPiece(f"the kubeconfig's credential plugin '{command}' has '{key}', which must be a list")
+    return found
 
 
 def _version(entry: Mapping[str, Any], command: str) -> str:
@@ -176,6 +197,11 @@ def _cluster_info(cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cluster's entry as a plugin gets it that sets ``provideClusterInfo``."""
     names = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
     info = {name: cluster[name] for name in names if cluster.get(name)}
+    if "certificate-authority-data" not in info and cluster.get("certificate-authority"):
+        # What a file that can't be read means is an error of the connection.
+        with contextlib.suppress(OSError):
+            content = Path(cluster["certificate-authority"]).read_bytes()
+            info["certificate-authority-data"] = base64.b64encode(content).decode()
     for extension in cluster.get("extensions") or []:
         if isinstance(extension, dict) and extension.get("name") == f"{_GROUP}/exec":
             info["config"] = extension.get("extension")

@@ -256,6 +256,8 @@ class Answer:
     silent: bool = False
     """The connection is closed instead of it."""
     retry_after: str = ""
+    location: str = ""
+    """Where it sends the client instead."""
     events: Queue[Object | None] | None = None
     """The events of a watch, sent as they come; None ends it."""
 
@@ -365,7 +367,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(length).decode()
             who = _who(self.connection)
             client = self.client_address[1]
-            server.asked.append(LogQuery(self.command, self.path, dict(self.headers), body, client, who))
+            headers = {name: ", ".join(self.headers.get_all(name, [])) for name in self.headers}
+            server.asked.append(LogQuery(self.command, self.path, headers, body, client, who))
             is_let_in = server.admits(self.headers.get("Authorization", ""))
             answer = server.answer(self.path) if is_let_in else refusal(401, "Unauthorized")
             if answer.events is not None:
@@ -373,6 +376,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             elif not answer.silent:
                 self.send_response(answer.status)
                 self.send_header("Content-Length", str(len(answer.body)))
+                if answer.location:
+                    self.send_header("Location", answer.location)
                 if answer.retry_after:
                     self.send_header("Retry-After", answer.retry_after)
                 self.end_headers()

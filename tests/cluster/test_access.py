@@ -9,9 +9,10 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -101,6 +102,10 @@ def program(path: Path, text: str) -> Path:
             "https://api.example.com:443/k8s/clusters/c-1",
             id="path-prefix",
         ),
+        pytest.param("https://[fd00::1]:6443", replace(HERE, host="fd00::1"), "https://[fd00::1]:6443", id="version-6"),
+        pytest.param(
+            "api.example.com:6443", replace(HERE, plain=True), "http://api.example.com:6443", id="without-scheme"
+        ),
     ],
 )
 def test_server(tmp_path: Path, server: str, expected: Access, address: str) -> None:
@@ -110,9 +115,30 @@ def test_server(tmp_path: Path, server: str, expected: Access, address: str) -> 
     assert (expected, address) == (access, access.address)
 
 
+def test_server_with_an_authority_and_without_a_scheme(tmp_path: Path) -> None:
+    """Like kubectl, a server that has an authority is asked over TLS."""
+    access = found(tmp_path, cluster={"server": "10.0.0.1:6443", "certificate-authority": "/etc/ca.crt"})
+
+    assert access.address == "https://10.0.0.1:6443"
+
+
+@pytest.mark.parametrize("server", ["https://", "ftp://api.example.com", "https://api.example.com:99999", ":6443"])
+def test_server_that_is_no_url(tmp_path: Path, server: str) -> None:
+    """A server without a host is not this machine."""
+    with pytest.raises(MissingPiece) as caught:
+        found(tmp_path, cluster={"server": server})
+
+    assert str(caught.value) == f"the server of the kubeconfig's context 'here' is not a URL: '{server}'"
+
+
 @pytest.mark.parametrize(
     ("cluster", "more"),
     [
+        pytest.param(
+            {"certificate-authority-data": encoded(f"# Autorité\n{PEM}")},
+            {"authority_data": f"# Autorit\n{PEM}"},
+            id="authority-with-a-comment",
+        ),
         pytest.param({"certificate-authority-data": encoded(PEM)}, {"authority_data": PEM}, id="authority-as-data"),
         pytest.param({"certificate-authority": "/etc/ca.crt"}, {"authority": "/etc/ca.crt"}, id="authority-as-file"),
         pytest.param({"insecure-skip-tls-verify": True}, {"verify": False}, id="insecure"),
@@ -176,6 +202,47 @@ def test_token_file(tmp_path: Path, folder: str) -> None:
     path = str(tmp_path / "token") if folder else "token"
 
     assert token_of(found(tmp_path, user={"tokenFile": path})) == "from-a-file"
+
+
+def test_token_file_beside_a_token(tmp_path: Path) -> None:
+    """The file, which may be renewed, goes before the token, which is used while there is no file."""
+    (tmp_path / "token").write_text("from-a-file\n")
+    access = found(tmp_path, user={"tokenFile": "token", "token": "written"})
+    assert token_of(access) == "from-a-file"
+
+    (tmp_path / "token").unlink()
+    assert token_of(found(tmp_path, user={"tokenFile": "token", "token": "written"})) == "written"
+
+
+IMPERSONATION = {
+    "as": "jürgen",
+    "as-uid": "7",
+    "as-groups": ["dev", "ops"],
+    "as-user-extra": {"example.com/team": ["a"]},
+}
+
+
+@pytest.mark.parametrize("kind", ["token", "plugin"])
+def test_acting_as_another_user(server: Server, tmp_path: Path, kind: str) -> None:
+    """A user that acts as another one does so in every request, so that it has no more rights than kubectl's."""
+    user = plugin(program(tmp_path / "give", GIVE)) if kind == "plugin" else {"token": "given"}
+    address = f"http://127.0.0.1:{server.port}"
+
+    with Api(found(tmp_path, cluster={"server": address}, user={**user, **IMPERSONATION})) as api:
+        api.get("/version")
+        list(api.lines("/log"))
+
+    sent = [
+        {name: text for name, text in request.headers.items() if name.startswith("Imp")} for request in server.asked
+    ]
+    expected = {
+        "Impersonate-User": "jürgen".encode().decode("latin-1"),
+        "Impersonate-Uid": "7",
+        "Impersonate-Group": "dev, ops",
+        "Impersonate-Extra-example.com%2Fteam": "a",
+    }
+    assert sent == [expected, expected]
+    assert {request.headers["Authorization"] for request in server.asked} == {"Bearer given"}
 
 
 def test_token_file_that_is_not_there(tmp_path: Path) -> None:
@@ -311,6 +378,16 @@ def test_program_gives_nothing(tmp_path: Path, text: str, output: str) -> None:
     assert (expected, f"try: {command} --id 7", 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
 
 
+def test_secrets_of_a_program_are_not_shown(tmp_path: Path) -> None:
+    """A secret among the arguments of a credential plugin is not in the error."""
+    args = ["get-token", "--client-secret=s3cret", "--password", "s3cret", "--server-id", "7"]
+    with pytest.raises(MissingPiece) as caught:
+        credential_of(found(tmp_path, user=plugin("./give", args=args)))
+
+    hint = f"try: {tmp_path / 'give'} get-token --client-secret=**** --password **** --server-id 7"
+    assert caught.value.hint == hint
+
+
 def test_program_that_is_not_installed(tmp_path: Path) -> None:
     """A credential plugin that is not there has the kubeconfig's own hint."""
     with pytest.raises(MissingPiece, match=r"credential plugin '.*/give' can't be run: no such file") as caught:
@@ -328,6 +405,8 @@ def test_program_that_is_not_installed(tmp_path: Path) -> None:
             id="version",
         ),
         pytest.param({"interactiveMode": "Maybe"}, "has interactiveMode 'Maybe'", id="mode"),
+        pytest.param({"args": "get-token"}, "has 'args', which must be a list", id="arguments"),
+        pytest.param({"env": {"A": "b"}}, "has 'env', which must be a list", id="environment"),
     ],
 )
 def test_plugin_that_is_not_understood(tmp_path: Path, more: dict[str, Any], output: str) -> None:
@@ -354,6 +433,18 @@ def test_plugin_learns_of_the_cluster(tmp_path: Path) -> None:
     credential_of(found(tmp_path, cluster=cluster, user=plugin(command, provideClusterInfo=True)))
 
     expected = {**SERVER, "tls-server-name": "api.internal", "config": {"audience": "here"}}
+    assert expected == json.loads(output.read_text())["spec"]["cluster"]
+
+
+def test_plugin_learns_of_an_authority_in_a_file(tmp_path: Path) -> None:
+    """A plugin gets the authority as data, also if the kubeconfig names a file."""
+    output = tmp_path / "told"
+    (tmp_path / "ca.crt").write_text(PEM)
+    command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{output}'; {GIVE}""")
+    cluster = {"certificate-authority": "ca.crt"}
+    credential_of(found(tmp_path, cluster=cluster, user=plugin(command, provideClusterInfo=True)))
+
+    expected = {**SERVER, "certificate-authority-data": encoded(PEM)}
     assert expected == json.loads(output.read_text())["spec"]["cluster"]
 
 
@@ -418,6 +509,30 @@ def test_no_kubeconfig(tmp_path: Path) -> None:
 
     output = f"no cluster is configured: '{tmp_path}/a' or '{tmp_path}/b' names none"
     assert (output, NO_CLUSTER, 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param(
+            b"contexts: [", " is invalid in line 1: not YAML: did not find expected node content", id="no-yaml"
+        ),
+        pytest.param(b"# caf\xe9", " is invalid in line 1: a byte here is not UTF-8 text", id="no-text"),
+        pytest.param(None, " is a folder, not a file", id="folder"),
+    ],
+)
+def test_kubeconfig_that_can_not_be_read(tmp_path: Path, text: bytes | None, problem: str) -> None:
+    """A file that is there and can't be read is not reported as one without a cluster."""
+    path = tmp_path / "bad"
+    path.mkdir() if text is None else path.write_bytes(text)
+    with pytest.raises(MissingPiece) as caught:
+        find_access({"KUBECONFIG": f"{tmp_path}/none:{path}"})
+    with pytest.raises(MissingPiece) as caught_beside:
+        find_access({"KUBECONFIG": f"{path}:{write(tmp_path / 'good', config())}"}, context="there")
+
+    assert f"no cluster is configured: '{path}'{problem}" == str(caught.value)
+    expected = f"there is no context 'there' in the kubeconfig; contexts are: here; '{path}'{problem}"
+    assert expected == str(caught_beside.value)
 
 
 def test_no_home() -> None:
@@ -616,6 +731,12 @@ def test_unauthorized(server: Server, context: str, who: str) -> None:
         pytest.param(Answer(b'["no"]', 400), '["no"]', id="other-json"),
         pytest.param(Answer(b"", 500), "the API server answered 500", id="nothing"),
         pytest.param(refusal(500, ""), "the API server answered 500", id="no-message"),
+        pytest.param(
+            Answer(b"<!DOCTYPE html>\n<HTML><style>a {}</style><h1>502 Bad\n Gateway</h1><p>\x1b[0mnginx</HTML>", 502),
+            "502 Bad Gateway \\x1b[0mnginx",
+            id="page",
+        ),
+        pytest.param(Answer(b"x" * 100_000, 403), "x" * 299 + "…", id="long-text"),
     ],
 )
 def test_refused(server: Server, answer: Answer, output: str) -> None:
@@ -626,6 +747,25 @@ def test_refused(server: Server, answer: Answer, output: str) -> None:
         api.get("/version")
 
     assert (output, answer.status, 1) == (str(caught.value), caught.value.status, caught.value.exit_code)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda api: api.get("/api/v1/pods"), id="get"),
+        pytest.param(lambda api: api.items("/api/v1/pods"), id="items"),
+        pytest.param(lambda api: list(api.watch("/api/v1/pods", "1")), id="watch"),
+    ],
+)
+def test_redirected(server: Server, ask: Callable[[Api], object]) -> None:
+    """A server that redirects is no API server: its empty response is no empty list."""
+    server.otherwise = Answer(b"", 302, location="https://login.example.com/?to=api")
+
+    with Api(server.access) as api, pytest.raises(ApiError) as caught:
+        ask(api)
+
+    output = f"the server at {server.access.address} is not an API server: it redirects to {server.otherwise.location}"
+    assert (output, 302, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
 
 
 def test_watch_refused(server: Server) -> None:
@@ -728,6 +868,24 @@ def test_requests_that_are_not_repeated(server: Server) -> None:
         api.create(manifest)
 
     assert server.paths == ["/api/v1/namespaces?fieldValidation=Strict"]
+
+
+@pytest.mark.usefixtures("soon")
+def test_an_object_is_not_created_twice(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is slow, as with a webhook, may have processed a request, also over a connection that was kept."""
+    monkeypatch.setattr("composeplat.cluster.api._TIMEOUT_S", 0.1)
+    release: Queue[dict[str, Any] | None] = Queue()
+    server.answers = {"/api/v1/namespaces": Answer(events=release)}
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+
+    with Api(server.access) as api:
+        api.get("/a")
+        with pytest.raises(ApiError, match=r"does not answer"):
+            api.create(manifest)
+    for _ in range(2):
+        release.put(None)
+
+    assert server.paths == ["/a", "/api/v1/namespaces?fieldValidation=Strict"]
 
 
 @pytest.mark.usefixtures("soon")
@@ -871,6 +1029,69 @@ def test_authority(secure: Server, keys: Path, form: str) -> None:
     assert secure.paths == ["/version"]
 
 
+def test_authority_as_data_beside_a_file(secure: Server, keys: Path, tmp_path: Path) -> None:
+    """Data goes before a file, which may be another machine's."""
+    text = (keys / "server.crt").read_text()
+    access = replace(secure.access, server_name="api.internal", authority=str(tmp_path / "none"), authority_data=text)
+
+    with Api(access) as api:
+        api.get("/version")
+
+    assert secure.paths == ["/version"]
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate without key identifiers, by an authority that another one has signed."""
+    folder = tmp_path_factory.mktemp("chain")
+    new_key = ("-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+    authority = "basicConstraints=critical,CA:TRUE\n"
+    leaf = "subjectAltName=DNS:api.internal\nsubjectKeyIdentifier=none\nauthorityKeyIdentifier=none\n"
+    for name, by, extensions in (("root", "root", authority), ("middle", "root", authority), ("leaf", "middle", leaf)):
+        (folder / "extensions").write_text(extensions)
+        signer = ["-signkey", "root.key"] if name == by else ["-CA", f"{by}.crt", "-CAkey", f"{by}.key"]
+        request = [
+            "openssl",
+            "req",
+            "-new",
+            *new_key,
+            "-subj",
+            f"/CN={name}",
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            "request",
+        ]
+        sign = ["openssl", "x509", "-req", "-in", "request", "-days", "2", "-extfile", "extensions", *signer]
+        for command in (request, [*sign, "-set_serial", "7", "-out", f"{name}.crt"]):
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("is_strict", [pytest.param(False, id="python-3.12"), pytest.param(True, id="python-3.13")])
+def test_certificate_that_kubectl_accepts(chain: Path, monkeypatch: pytest.MonkeyPatch, *, is_strict: bool) -> None:
+    """Kubernetes' clients want no key identifiers, and trust an authority that another one has signed."""
+    make = ssl.create_default_context
+
+    def make_as_version(**more: Any) -> ssl.SSLContext:
+        made = make(**more)
+        made.verify_flags |= ssl.VERIFY_X509_STRICT if is_strict else ssl.VerifyFlags(0)
+        return made
+
+    monkeypatch.setattr("ssl.create_default_context", make_as_version)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain / "leaf.crt", chain / "leaf.key")
+    with Server(tls=context) as server:
+        trusting = replace(server.access, server_name="api.internal", authority=str(chain / "middle.crt"))
+        with Api(trusting) as api:
+            api.get("/version")
+        other = replace(trusting, authority=str(chain / "leaf.key"), authority_data=(chain / "root.crt").read_text())
+        with Api(other) as api, pytest.raises(ApiError, match="certificate verify failed"):
+            api.get("/version")
+
+    assert server.paths == ["/version"]
+
+
 def test_untrusted(secure: Server, keys: Path) -> None:
     """A server whose certificate another authority signed is not asked."""
     access = replace(secure.access, server_name="api.internal", authority=str(keys / "other.crt"))
@@ -900,13 +1121,16 @@ def test_insecure(secure: Server, name: str) -> None:
     assert secure.paths == ["/version"]
 
 
+@pytest.mark.parametrize("key_form", [pytest.param("file", id="key-by-file"), pytest.param("data", id="key-as-data")])
 @pytest.mark.parametrize("form", [pytest.param("file", id="by-file"), pytest.param("data", id="as-data")])
-def test_client_certificate(secure: Server, keys: Path, form: str) -> None:
-    """A user's certificate is shown to the server."""
+def test_client_certificate(secure: Server, keys: Path, form: str, key_form: str) -> None:
+    """A user's certificate is shown to the server; it and its key may be in different forms."""
     certificate, key = keys / "user.crt", keys / "user.key"
-    as_files: dict[str, Any] = {"certificate": str(certificate), "key": str(key)}
-    as_data: dict[str, Any] = {"certificate_data": certificate.read_text(), "key_data": key.read_text()}
-    access = asked_by(replace(secure.access, verify=False), **(as_files if form == "file" else as_data))
+    first: dict[str, Any] = (
+        {"certificate": str(certificate)} if form == "file" else {"certificate_data": certificate.read_text()}
+    )
+    second: dict[str, Any] = {"key": str(key)} if key_form == "file" else {"key_data": key.read_text()}
+    access = asked_by(replace(secure.access, verify=False), **first, **second)
 
     with Api(access) as api:
         api.get("/version")

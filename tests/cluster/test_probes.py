@@ -59,6 +59,7 @@ TRYING = "error trying to reach service: "
     ("answer", "expected"),
     [
         pytest.param(Answer(b"<html>welcome</html>"), True, id="ok"),
+        pytest.param(Answer(b"", 302, location="/login"), True, id="redirects"),
         pytest.param(Answer(b"no such page", 404), True, id="not-found"),
         pytest.param(Answer(b"log in", 401), True, id="wants-a-password"),
         pytest.param(Answer(b"keep out", 403), True, id="forbidden-by-the-service"),
