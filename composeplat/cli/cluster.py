@@ -34,25 +34,45 @@ app = App(
 ApiPort = Annotated[
     int,
     typer.Option(
-        "--api-port", metavar="PORT", show_default=False, help="Port of the API server on this machine, else 16443."
+        "--api-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        show_default=False,
+        help="Port of the API server on this machine, else 16443.",
     ),
 ]
 RegistryPort = Annotated[
     int,
     typer.Option(
-        "--registry-port", metavar="PORT", show_default=False, help="Port of the registry on this machine, else 5000."
+        "--registry-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        show_default=False,
+        help="Port of the registry on this machine, else 5000.",
     ),
 ]
 HttpsPort = Annotated[
     int,
     typer.Option(
-        "--https-port", metavar="PORT", show_default=False, help="Port of the endpoints on this machine, else 443."
+        "--https-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        show_default=False,
+        help="Port of the endpoints on this machine, else 443.",
     ),
 ]
 HttpPort = Annotated[
     int,
     typer.Option(
-        "--http-port", metavar="PORT", show_default=False, help="HTTP port of the endpoints on this machine, else 80."
+        "--http-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        show_default=False,
+        help="HTTP port of the endpoints on this machine, else 80.",
     ),
 ]
 Simulated = Annotated[

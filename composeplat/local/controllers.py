@@ -102,14 +102,17 @@ def _dns_objects() -> list[Object]:
 # routes ---------------------------------------------------------------------------------------------------------------
 
 
+def is_served(ingress: Object) -> bool:
+    """Return whether an ingress is of our class."""
+    return ingress.get("spec", {}).get("ingressClassName") in (None, INGRESS_CLASS)
+
+
 def routes(ingresses: list[Object], services: list[Object], slices: list[Object]) -> list[dict[str, str]]:
     """Every route of the ingresses, longer paths first; a target is empty where nothing answers."""
     by_name = {(s["metadata"]["namespace"], s["metadata"]["name"]): s for s in services}
     found: list[dict[str, str]] = []
-    for ingress in ingresses:
+    for ingress in filter(is_served, ingresses):
         spec, namespace = ingress.get("spec", {}), ingress["metadata"]["namespace"]
-        if spec.get("ingressClassName") not in (None, INGRESS_CLASS):
-            continue
         for rule in spec.get("rules") or []:
             for path in rule.get("http", {}).get("paths") or []:
                 backend = path.get("backend", {}).get("service")
@@ -143,9 +146,11 @@ def _target(service: Object | None, wanted: Object, slices: list[Object]) -> str
         if endpoint_slice["metadata"]["namespace"] == metadata["namespace"]
         and endpoint_slice["metadata"].get("labels", {}).get("kubernetes.io/service-name") == metadata["name"]
         for slice_port in endpoint_slice.get("ports") or []
-        if slice_port.get("name") == port.get("name")
+        # A port without a name has an empty one in slices, and none in Services.
+        if (slice_port.get("name") or "") == (port.get("name") or "")
         for endpoint in endpoint_slice.get("endpoints") or []
-        if endpoint.get("conditions", {}).get("ready")
+        # In slices that people write, no condition means ready.
+        if (endpoint.get("conditions") or {}).get("ready", True)
         for address in endpoint["addresses"]
     ]
     if not ready:
@@ -177,7 +182,7 @@ class Controllers:
         if text != self._routes:
             write_file(self.folder / "ingress" / "routes.json", text)
             self._routes = text
-        for ingress in ingresses:
+        for ingress in filter(is_served, ingresses):
             if not ingress.get("status", {}).get("loadBalancer", {}).get("ingress"):
                 metadata = ingress["metadata"]
                 path_of = kind_path("networking.k8s.io/v1", "Ingress", metadata["namespace"])

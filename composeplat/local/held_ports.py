@@ -20,7 +20,12 @@ _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def check_ports(ports: Mapping[str, int]) -> None:
-    """Raise an error that names the ports that other programs have, with their options."""
+    """Raise an error that names the ports that are the same, or that other programs have, with their options."""
+    numbers = list(ports.values())
+    same = [name for name, port in ports.items() if numbers.count(port) > 1]
+    if same:
+        # The programs of one user could both listen there: each would get some of the connections.
+        raise MissingPiece(f"ports of the cluster must differ: {_with_options(ports, same)}", "choose another one")
     taken = [name for name, port in ports.items() for address in _ADDRESSES if _is_taken(address, port)]
     if taken:
         raise _in_use(ports, taken)
@@ -81,8 +86,11 @@ def _bind(address: _Address, port: int, *options: int) -> socket.socket:
 
 
 def _in_use(ports: Mapping[str, int], names: Iterable[str]) -> MissingPiece:
-    taken = ", ".join(f"{ports[name]} (--{name}-port)" for name in dict.fromkeys(names))
     return MissingPiece(
-        f"ports of this machine are in use by other programs: {taken}",
+        f"ports of this machine are in use by other programs: {_with_options(ports, names)}",
         "stop those programs, or choose other ports with these options",
     )
+
+
+def _with_options(ports: Mapping[str, int], names: Iterable[str]) -> str:
+    return ", ".join(f"{ports[name]} (--{name}-port)" for name in dict.fromkeys(names))

@@ -23,6 +23,7 @@ from composeplat.local.live_objects import LiveObjects
 CLAIMS = kind_path("v1", "PersistentVolumeClaim")
 VOLUMES = kind_path("v1", "PersistentVolume")
 _CLASSES = (STORAGE_CLASS, SIZED_CLASS)
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _CHOSEN_NODE = "volume.kubernetes.io/selected-node"
 
 
@@ -60,7 +61,7 @@ def volume_for(claim: Object, folder: Path) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER}},
+        "metadata": {"name": name, "annotations": {_PROVISIONED_BY: PROVISIONER}},
         "spec": {
             "capacity": {"storage": _requested(claim)},
             "accessModes": claim["spec"]["accessModes"],
@@ -79,8 +80,10 @@ def _reference(claim: Object) -> Object:
 
 
 def is_released(volume: Object) -> bool:
+    """Return whether a volume that was made here is to be removed: people make volumes of our classes too."""
     return (
-        volume["spec"].get("storageClassName") in _CLASSES
+        (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) == PROVISIONER
+        and volume["spec"].get("storageClassName") in _CLASSES
         and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
         and volume.get("status", {}).get("phase") in ("Released", "Failed")
     )

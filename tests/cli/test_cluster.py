@@ -118,6 +118,14 @@ def test_what_a_start_asks_for(
     ]
 
 
+@pytest.mark.parametrize("option", ["--api-port", "--registry-port", "--https-port", "--http-port"])
+def test_a_port_that_is_none(option: str, tmp_path: Path) -> None:
+    outcome = run_here("cluster", "start", option, "65536", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert outcome.status == 2
+    assert f"'{option}': 65536 is not in the range 0<=x<=65535" in outcome.stderr
+
+
 @pytest.mark.parametrize("option", ["--image-cache", "--disk-limit"])
 def test_a_limit_that_is_no_size(option: str, tmp_path: Path) -> None:
     """The option is named, with what it must be."""

@@ -56,6 +56,14 @@ def test_free_ports_are_held(port: int) -> None:
     check_ports({"registry": port})
 
 
+def test_ports_that_are_the_same(port: int) -> None:
+    """Two parts that listen at one port would each get some of the connections to both."""
+    with pytest.raises(MissingPiece) as caught:
+        check_ports({"api": port, "registry": port + 1, "https": port})
+
+    assert str(caught.value) == f"ports of the cluster must differ: {port} (--api-port), {port} (--https-port)"
+
+
 def test_a_program_of_the_same_user_listens(port: int) -> None:
     """All connections get to it, as the socket that holds the port does not listen."""
     held = hold_ports({"registry": port}, STRICT)

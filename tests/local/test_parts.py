@@ -21,7 +21,7 @@ from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.containerd import note_other_version
-from composeplat.local.controllers import routes
+from composeplat.local.controllers import Controllers, routes
 from composeplat.local.docker_settings import RegistrySettings
 from composeplat.local.kernel import load_modules
 from composeplat.local.layout import Layout, make_layout
@@ -32,6 +32,7 @@ from composeplat.local.parts import Part, Programs, make_files, make_parts
 from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
 from composeplat.local.volumes import failure_event, is_released, is_to_grow, is_waiting, volume_for
+from tests.cluster.objects import Server, given
 
 PROGRAMS = Programs(
     kube="/t/kube", coredns="/t/coredns", registry="/t/registry", frontdoor="/t/frontdoor", buildkitd="/t/buildkitd",
@@ -628,6 +629,13 @@ def test_a_volume_is_a_folder_for_its_claim() -> None:
     assert not is_released({**volume, "status": {"phase": "Bound"}})
 
 
+def test_a_volume_that_somebody_else_made_stays() -> None:
+    """A volume of our class with a folder or server of its own is not removed here."""
+    spec = {"storageClassName": "local", "persistentVolumeReclaimPolicy": "Delete", "hostPath": {"path": "/srv"}}
+
+    assert not is_released({"metadata": {"name": "theirs"}, "spec": spec, "status": {"phase": "Failed"}})
+
+
 def test_a_volume_of_the_other_class_is_a_mount() -> None:
     """Its folder is inside the mount, so that no pod writes beside it while it is not mounted."""
     volume = volume_for(claim(storageClassName="local-sized"), Path("/data/volumes"))
@@ -698,9 +706,37 @@ def test_a_route_to_nothing_has_no_target() -> None:
     assert targets(found) == [("/b", ""), ("/c", ""), ("/", "")]
 
 
-def test_others_ingresses_are_left_alone() -> None:
-    """An ingress of another class is not served."""
-    assert routes([ingress(("/", "web", 80), ingressClassName="nginx")], [], []) == []
+def test_a_route_to_a_port_without_a_name() -> None:
+    """Slices have an empty name for it, and Services none."""
+    web, slice_of_web = service("web", "198.19.0.5"), endpoints("web", ready=True)
+    del web["spec"]["ports"][0]["name"]
+    slice_of_web["ports"][0]["name"] = ""
+
+    found = routes([ingress(("/", "web", 80))], [web], [slice_of_web])
+    assert targets(found) == [("/", "198.19.0.5:80")]
+
+
+def test_a_route_to_addresses_that_people_wrote() -> None:
+    """An endpoint without the condition is ready, as for kube-proxy."""
+    slice_of_web = endpoints("web", ready=True)
+    slice_of_web["endpoints"][0]["conditions"] = {}
+
+    found = routes([ingress(("/", "web", 80))], [service("web", "198.19.0.5")], [slice_of_web])
+    assert targets(found) == [("/", "198.19.0.5:80")]
+
+
+def test_others_ingresses_are_left_alone(tmp_path: Path) -> None:
+    """An ingress of another class is not served, and its status is another controller's."""
+    theirs, ours = ingress(("/", "web", 80), ingressClassName="nginx"), ingress(("/", "web", 80))
+    for name, found in (("theirs", theirs), ("ours", ours)):
+        found["metadata"] |= {"name": name, "resourceVersion": "3"}
+    answers = {"/apis/networking.k8s.io/v1/ingresses": given(theirs, ours, version="5")}
+    with Server(answers=answers, otherwise=given()) as server, Api(server.access) as api:
+        Controllers(api, tmp_path).reconcile()
+
+    assert routes([theirs], [], []) == []
+    patched = [request.path for request in server.asked if request.method == "PATCH"]
+    assert patched == ["/apis/networking.k8s.io/v1/namespaces/demo/ingresses/ours/status"]
 
 
 def test_static_and_dynamic_programs_are_distinguished() -> None:
