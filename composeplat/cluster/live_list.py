@@ -54,7 +54,9 @@ class LiveList:
             raise self._failure
         if not self._is_listed or (self.is_broken and time.monotonic() - self._listed_at >= _POLL_INTERVAL_S):
             self._listed_at = time.monotonic()
-            self._cache.replace(*api.list_with_version(self._stream.path))
+            objects, version = api.list_with_version(self._stream.path)
+            # A watch that has come back meanwhile may be ahead of the list, and delivers nothing twice.
+            self._cache.replace(objects, version, is_watched=self._is_listed and not self.is_broken)
         if not self._is_listed:
             self._is_listed = True
             self._stream.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from queue import Queue
 
@@ -64,6 +65,31 @@ def test_without_a_watch(server: Server, monkeypatch: pytest.MonkeyPatch) -> Non
 
         until(has_changed)
     live.stop()
+
+
+def test_a_watch_that_comes_back_during_a_list(server: Server) -> None:
+    """Its events are newer than the list that was requested before, and stay."""
+    events: Queue[Object | None] = Queue()
+    changed = threading.Event()
+
+    class Slow(Api):
+        def list_with_version(self, path: str) -> tuple[list[Object], str]:
+            found = super().list_with_version(path)
+            if live.is_broken:
+                server.watches = {PATH.partition("?")[0]: Answer(events=events)}
+                until(lambda: not live.is_broken)
+                changed.clear()
+                events.put({"type": "DELETED", "object": item("a", 6)})
+                assert changed.wait(30)
+            return found
+
+    server.watches = {PATH.partition("?")[0]: Answer(silent=True)}
+    live = LiveList(server.access, PATH, changed)
+    with Slow(server.access) as api:
+        assert names(live, api) == ["a"]
+        until(lambda: live.is_broken and not names(live, api))
+    live.stop()
+    events.put(None)
 
 
 def test_no_cluster() -> None:
