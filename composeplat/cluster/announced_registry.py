@@ -8,6 +8,7 @@ cluster that is near, is taken without being asked for, so that no cluster can s
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import re
 
@@ -26,7 +27,9 @@ def read_announced_registry(api: Api, api_host: str) -> str:
         return ""
     try:
         found = api.find(HOSTING_PATH)
-    except ApiError:
+    except ApiError as error:
+        if error.status != http.client.FORBIDDEN:
+            raise
         return ""
     return parse_hosting(((found or {}).get("data") or {}).get(_KEY))
 

@@ -201,7 +201,9 @@ def _held_pods(workload: Object, present: list[Object], snapshot: Snapshot) -> l
 
 
 def _alive_pods(snapshot: Snapshot, owner: str) -> list[Object]:
-    return [pod for pod in snapshot.pods_of(owner) if "deletionTimestamp" not in pod["metadata"]]
+    """Return the pods without those that are being deleted, or that ended with their node and stay as objects."""
+    pods = snapshot.pods_of(owner)
+    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not has_ended(pod)]
 
 
 def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Object]:

@@ -7,6 +7,7 @@ Must not ask a user.
 
 from __future__ import annotations
 
+import http.client
 import socket
 from collections.abc import Callable
 
@@ -22,7 +23,10 @@ def read_endpoint_defaults(api: Api, cluster: OtherCluster) -> EndpointDefaults:
     """Read the classes of a cluster, and derive the defaults; not every user may read classes."""
     try:
         classes = read_ingress_classes(api)
-    except ApiError:
+    except ApiError as error:
+        # After another failure, a deploy without a domain would remove its endpoints.
+        if error.status != http.client.FORBIDDEN:
+            raise
         return EndpointDefaults()
     return derive_defaults(cluster.product, classes, has_listener)
 

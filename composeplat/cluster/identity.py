@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
+
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 
-_UNREACHABLE = (0, 401)
+#: A failing server says nothing of the rights of the user. Another identity would be that of another cluster,
+#: of which Pulumi replaces every object.
+_NOT_READABLE = (http.client.FORBIDDEN, http.client.NOT_FOUND)
 
 
 def cluster_identity(access: Access) -> str:
@@ -14,11 +18,12 @@ def cluster_identity(access: Access) -> str:
         try:
             return str(api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
         except ApiError as error:
-            if error.status in _UNREACHABLE:
+            if error.status not in _NOT_READABLE:
                 raise
     return address_identity(access)
 
 
 def address_identity(access: Access) -> str:
     """Return the identity for a user who may not read that namespace."""
-    return access.address.replace("/", "-").replace(":", "-")
+    # States have it without the brackets of IPv6.
+    return access.address.translate(str.maketrans("/:", "--", "[]"))

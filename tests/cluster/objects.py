@@ -172,7 +172,7 @@ def pod(
     scheduled: Object = {"type": "PodScheduled", "status": "True"}
     if scheduling_failure is not None:
         scheduled = {**scheduled, "status": "False", "reason": "Unschedulable", "message": scheduling_failure}
-    status: Object = {"phase": _phase(state, restarts), "conditions": [scheduled]}
+    status: Object = {"phase": _phase(state, restarts, ends=owner["kind"] == "Job"), "conditions": [scheduled]}
     if state is not None:
         status["conditions"].append({"type": "Ready", "status": str(ready)})
         item = {"name": container, "image": IMAGE, "ready": ready, "restartCount": restarts, "state": state}
@@ -238,10 +238,11 @@ def _metadata(kind: str, name: str, owner: Object | None = None) -> Object:
     return made
 
 
-def _phase(state: Object | None, restarts: int) -> str:
-    if state and "terminated" in state:
+def _phase(state: Object | None, restarts: int, *, ends: bool) -> str:
+    """Return the phase; a pod whose containers are restarted has ended only where its node took it down."""
+    if state and "terminated" in state and ends:
         return "Failed" if state["terminated"]["exitCode"] else "Succeeded"
-    return "Running" if state and ("running" in state or restarts) else "Pending"
+    return "Running" if state and (not state.keys().isdisjoint(("running", "terminated")) or restarts) else "Pending"
 
 
 # the server -----------------------------------------------------------------------------------------------------------

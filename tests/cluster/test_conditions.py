@@ -981,6 +981,23 @@ def test_an_end_that_the_kubelet_has_not_seen_yet(moment: str, state: WorkloadSt
         assert found.message == "0/1 ready, its container ended, and is not restarted yet"
 
 
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+@pytest.mark.parametrize(
+    ("successor", "state"),
+    [
+        pytest.param(pod(SET, "z9k2p"), WorkloadState.WAITING, id="not-yet-created"),
+        pytest.param(pod(SET, "z9k2p", state=running(), ready=True), WorkloadState.READY, id="ready"),
+    ],
+)
+def test_a_pod_that_its_node_has_ended(phase: str, successor: Object, state: WorkloadState) -> None:
+    """An evicted pod, or one of a node that was shut down, stays as an object: it neither runs nor is asked."""
+    evicted = pod(SET, "a1b2c", state=ended(0, "Completed"))
+    evicted["status"] |= {"phase": phase, "podIP": "10.0.0.7"}
+    found = workload_status("Deployment", "web", snapshot(WEB, SET, evicted, successor))
+
+    assert (found.state, found.pods) == (state, (successor["metadata"]["name"],))
+
+
 def database(*, since: str, ready: bool = True) -> Object:
     """A pod of another service, and since when it is ready, or not."""
     made = pod(DB, "0", state=running(), ready=ready)

@@ -1,0 +1,47 @@
+"""The identity of a cluster is the same in every run, as another one would be that of another cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import ApiError
+from composeplat.cluster.identity import address_identity, cluster_identity
+from tests.cluster.objects import Answer, Server, refusal
+
+PATH = "/api/v1/namespaces/kube-system"
+
+
+def test_the_namespace_has_it(server: Server) -> None:
+    server.answers = {PATH: Answer(b'{"metadata": {"uid": "4f1c"}}')}
+
+    assert cluster_identity(server.access) == "4f1c"
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_without_the_right_to_read_it(server: Server, status: int) -> None:
+    """The address is the identity then."""
+    server.answers = {PATH: refusal(status, "no")}
+
+    assert cluster_identity(server.access) == f"http---127.0.0.1-{server.port}"
+
+
+@pytest.mark.parametrize("status", [401, 429, 500, 503, 504])
+def test_a_server_that_fails(server: Server, status: int) -> None:
+    """A failure is an error: with the address, Pulumi would replace every object."""
+    server.answers = {PATH: refusal(status, "etcdserver: request timed out")}
+
+    with pytest.raises(ApiError) as caught:
+        cluster_identity(server.access)
+
+    assert caught.value.status == status
+
+
+def test_addresses() -> None:
+    """They are as states have them."""
+    access = Access(host="fd00::1", port=6443, prefix="/k8s")
+
+    assert address_identity(access) == "https---fd00--1-6443-k8s"
+    assert address_identity(replace(access, host="api.example.com")) == "https---api.example.com-6443-k8s"
