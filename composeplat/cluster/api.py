@@ -39,6 +39,8 @@ _BUSY_TIMEOUT_S = 30.0
 _MAX_PAUSE_S = 10.0
 #: For a response that is not an API server's.
 _MAX_QUOTED_CHARS = 60
+#: The last one is that of a host name that can't be one, such as "a..b".
+_FAILURES = (OSError, http.client.HTTPException, UnicodeError)
 #: What a request over a connection that the server has closed meanwhile ends with.
 _CLOSED = (ConnectionError, ssl.SSLEOFError)
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
@@ -246,7 +248,7 @@ class Api:
                 if on_open is not None:
                     on_open(sock)
                 yield from iter(answer.readline, b"")
-            except (OSError, http.client.HTTPException) as error:
+            except _FAILURES as error:
                 raise self._unreachable(error) from error
             finally:
                 connection.close()
@@ -275,7 +277,7 @@ class Api:
                 connection.request(method, self.access.prefix + path, content, _headers(credential, kind, accept))
                 answer = connection.getresponse()
                 read = answer.read()
-            except (OSError, http.client.HTTPException) as error:
+            except _FAILURES as error:
                 logger.debug("%s %s: %s", method, path, error)
                 self.close()
                 attempt += 1
@@ -330,6 +332,8 @@ class Api:
             return self._connector.connect(credential, timeout=timeout)
         except MissingPiece as error:
             raise ApiError(0, str(error), error.hint) from error
+        except http.client.InvalidURL as error:
+            raise self._unreachable(error) from error
 
     def _decoded(self, body: bytes) -> dict[str, Any]:
         """Decode an object; any other body is from something in front of the API server, or in its place."""

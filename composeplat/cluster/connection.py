@@ -127,6 +127,8 @@ def describe_connection_error(access: Access, error: Exception, timeout: float) 
     through = f" through the proxy {access.proxy.address}" if access.proxy else ""
     if isinstance(error, TimeoutError):
         return f"the API server at {access.address} does not answer{through}: no data within {timeout:.0f} s"
+    if isinstance(error, UnicodeError | http.client.InvalidURL):
+        return f"the API server at {access.address} can't be reached{through}: the host name is invalid"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return f"the API server at {access.address} can't be reached{through}: {reason.lower()}"
 

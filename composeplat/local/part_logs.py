@@ -46,7 +46,12 @@ def _last(stream: Iterable[str], count: int | None) -> Iterable[str]:
 
 def _new_lines(log: Path, position: int) -> tuple[list[str], int]:
     """Return the lines from a position on, and the next position; a log that was moved away starts again."""
-    with log.open("rb") as stream:
+    try:
+        stream = log.open("rb")
+    except FileNotFoundError:
+        # It was moved away just now, or deleted with the cluster's data; the next start makes a new one.
+        return [], 0
+    with stream:
         size = stream.seek(0, 2)
         stream.seek(position if position <= size else 0)
         text = stream.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,19 @@ def test_a_followed_log(logs: Path) -> None:
     log.rename(logs / "etcd.log.1")
     log.write_text("new\n")
     assert next(lines) == "new\n"
+
+
+def test_a_followed_log_that_is_away_for_a_while(logs: Path) -> None:
+    """Between two starts the log may be gone, as with --delete-data."""
+    log = logs / "etcd.log"
+    lines = read_lines(log, 1, follow=True)
+    assert next(lines) == "line 4\n"
+    log.rename(logs / "etcd.log.1")
+    restart = threading.Timer(0.5, lambda: (logs / "etcd.log.1").rename(log))
+    restart.start()
+
+    assert next(lines) == "line 0\n"
+    restart.join()
 
 
 def test_prune_of_none(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from composeplat.cluster.connection import Connector
 from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
-from composeplat.system.proxies import parse_proxy
+from composeplat.system.proxies import Proxy, parse_proxy
 from tests.cluster.objects import Answer, Server, given, no_server, refusal
 
 SERVER = {"server": "https://api.example.com:6443"}
@@ -783,6 +783,20 @@ def test_unreachable() -> None:
 
     output = f"the API server at http://127.0.0.1:{access.port}/k8s can't be reached: connection refused"
     assert (output, 0, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
+
+
+@pytest.mark.parametrize("host", ["api..example.com", "api example.com", "a" * 64])
+@pytest.mark.parametrize("is_proxy", [False, True])
+def test_a_host_that_can_not_be_one(host: str, *, is_proxy: bool) -> None:
+    """A typo in the name of a server or proxy is no crash."""
+    proxy = Proxy(host=host, port=3128) if is_proxy else None
+    with Api(Access(host="api.example.com" if is_proxy else host, port=6443, proxy=proxy)) as api:
+        with pytest.raises(ApiError, match=r"can't be reached.*: the host name is invalid$") as caught:
+            api.get("/version")
+        with pytest.raises(ApiError, match=r"can't be reached.*: the host name is invalid$"):
+            list(api.lines("/log"))
+
+    assert caught.value.exit_code == 4
 
 
 def test_watch_unreachable() -> None:
