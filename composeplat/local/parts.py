@@ -360,7 +360,7 @@ def _kubelet(layout: Layout) -> dict[str, object]:
 _REGISTRY = """\
 version: 0.1
 log: {{level: warn, accesslog: {{disabled: true}}}}
-storage: {{filesystem: {{rootdirectory: {folder}}}}}
+storage: {{filesystem: {{rootdirectory: "{folder}"}}}}
 http: {{addr: "127.0.0.1:{port}"}}
 """
 
@@ -369,7 +369,7 @@ _COREFILE = """\
   bind {address}
   errors
   kubernetes {domain} in-addr.arpa ip6.arpa {{
-    kubeconfig {kubeconfig}
+    kubeconfig "{kubeconfig}"
     ttl 5
   }}
   cache 5 {{

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import tomllib
 from dataclasses import replace
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import MissingPiece
@@ -343,6 +346,18 @@ def test_files_hold_no_blanks() -> None:
     assert not [path for path, text in files.items() if "{folder}" in text or "{run}" in text]
     assert json.loads(files[LAYOUT.kubeconfig])["users"][0]["user"] == {"token": "T"}
     assert json.loads(files[LAYOUT.etc / "kubelet.yaml"])["cgroupRoot"] == "/composeplat"
+
+
+def test_a_folder_with_a_space() -> None:
+    """Its path is one word in every file: the cluster's DNS did not run there."""
+    layout = replace(LAYOUT, folder=Path("/my data, too"))
+    files = make_files(layout, PROGRAMS, "T")
+
+    (kubeconfig,) = re.findall(r"^ *kubeconfig (.+)$", files[layout.etc / "Corefile"], re.MULTILINE)
+    assert shlex.split(kubeconfig) == ["/my data, too/etc/kubeconfig"]
+    storage = yaml.safe_load(files[layout.etc / "registry.yaml"])["storage"]
+    assert storage == {"filesystem": {"rootdirectory": "/my data, too/registry"}}
+    assert tomllib.loads(files[layout.etc / "containerd.toml"])["root"] == "/my data, too/containerd"
 
 
 def test_whom_the_kubelet_answers() -> None:
