@@ -64,9 +64,9 @@ from composeplat.toolchain.tools import (
 _START_TIMEOUT_S = 180.0
 _STOP_TIMEOUT_S = 20.0
 _POLL_INTERVAL_S = 0.1
-#: How long ``unshare`` may take to fork.
-_FORK_TIMEOUT_S = 10.0
-_FORK_POLL_INTERVAL_S = 0.01
+#: How long the supervisor may take to note itself.
+_NOTE_TIMEOUT_S = 60.0
+_NOTE_POLL_INTERVAL_S = 0.01
 #: A part that has been started so often will not run by being started again.
 _MAX_STARTS = 8
 #: Folders where programs keep notes of pods, which end with the cluster: inside it, they are empty at each start.
@@ -223,6 +223,7 @@ class LocalCluster:
         # The supervisor keeps them until the last part has ended.
         held = hold_ports(self.host_ports, self.layout.build_mirror_host)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
+        processes = os.open("/proc", os.O_RDONLY)
         try:
             args = [
                 "unshare",
@@ -236,12 +237,14 @@ class LocalCluster:
                 "--mount-proc",
                 "--",
             ]
-            descriptors = [network, *(port.fileno() for port in held)]
-            process = self._supervise(args, self._plan(programs, network), programs.search_path, descriptors)
+            descriptors = [network, processes, *(port.fileno() for port in held)]
+            plan = {**self._plan(programs, network), "note": self._note(processes)}
+            process = self._supervise(args, plan, programs.search_path, descriptors)
         finally:
             os.close(network)
+            os.close(processes)
             close_all(held)
-        self._note_supervisor(self._child_of(process))
+        self._await_note(process)
 
     def _supervise(
         self, before: list[str], plan: dict[str, Any], path: str, descriptors: list[int]
@@ -262,8 +265,10 @@ class LocalCluster:
         _SUPERVISORS.append(process)
         return process
 
-    def _note_supervisor(self, pid: int) -> None:
-        write_private(self.layout.supervisor, json.dumps(ProcessId.from_pid(pid).to_data()))
+    def _note(self, processes: int) -> dict[str, Any]:
+        """What the supervisor needs to note itself: this process may be killed before it could do that."""
+        known = ProcessId.from_pid(os.getpid()).to_data()
+        return {"path": str(self.layout.supervisor), "processes_fd": processes, "process": known}
 
     def _plan(self, programs: Programs, network: int) -> dict[str, Any]:
         return {
@@ -281,20 +286,12 @@ class LocalCluster:
             ],
         }
 
-    def _child_of(self, process: subprocess.Popen[bytes]) -> int:
-        """The supervisor, as the machine numbers it: ``unshare`` waits for it outside."""
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-
-        def find_child() -> int:
-            """The number of the child; -1 where there will be none."""
-            if process.poll() is not None:
-                return -1
-            return int((children.read_text(encoding="utf-8").split() or ["0"])[0])
-
-        pid = poll(find_child, Deadline(_FORK_TIMEOUT_S), interval_s=_FORK_POLL_INTERVAL_S)
-        if pid <= 0:
+    def _await_note(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until the supervisor has noted itself: ``unshare`` waits for it outside."""
+        deadline = Deadline(_NOTE_TIMEOUT_S)
+        poll(lambda: process.poll() is not None or self._supervisor(), deadline, interval_s=_NOTE_POLL_INTERVAL_S)
+        if self._supervisor() is None:
             raise ComposeplatError(f"the local cluster did not start: {self._last_log_lines('supervisor')}")
-        return pid
 
     def _last_log_lines(self, name: str) -> str:
         try:

@@ -7,6 +7,7 @@ Pods become ready a moment after they are bound, jobs complete, claims are bound
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -74,7 +75,12 @@ class SimulatedCluster(LocalCluster):
             "states": str(self.layout.states),
             "network_fd": None,
         }
-        self._note_supervisor(self._supervise([], plan, programs.search_path, []).pid)
+        processes = os.open("/proc", os.O_RDONLY)
+        try:
+            plan["note"] = self._note(processes)
+            self._await_note(self._supervise([], plan, programs.search_path, [processes]))
+        finally:
+            os.close(processes)
 
     def _parts(self, programs: Programs) -> tuple[Part, ...]:
         keys, folder, port = self.layout.keys, self.layout.folder, self.layout.host_ports.api

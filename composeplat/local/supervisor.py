@@ -17,13 +17,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
-from composeplat.system.atomic import write_file
+from composeplat.system.atomic import write_file, write_private
 from composeplat.system.deadline import Deadline, poll
+from composeplat.system.processes import start_time
 
 _MIN_RESTART_DELAY_S, _MAX_RESTART_DELAY_S = 0.5, 10.0
 _STEADY_AFTER_S = 30.0
@@ -215,8 +217,17 @@ def _rotate(log: Path, limit: int = 8 * 1024 * 1024) -> None:
         pass
 
 
+def note_itself(path: str, processes_fd: int, process: Mapping[str, Any]) -> None:
+    """Note this process by its number on the machine, which a folder of the machine's processes shows."""
+    number = int(os.readlink("self", dir_fd=processes_fd))
+    os.close(processes_fd)
+    write_private(Path(path), json.dumps({**process, "pid": number, "started": start_time(os.getpid())}))
+
+
 def main() -> None:
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    if "note" in plan:
+        note_itself(**plan["note"])
     for args in plan.get("before", []):
         subprocess.run(args, check=False, stdin=subprocess.DEVNULL)
     Supervisor(plan).run()

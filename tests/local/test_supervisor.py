@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,7 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from composeplat.local.states import read_states
+from composeplat.system.processes import ProcessId
+from tests.own_cluster import NEEDS_ROOT
 
 MIB = 1024**2
 
@@ -62,6 +67,35 @@ def test_a_log_that_can_t_be_written(tmp_path: Path) -> None:
         wait_until(states.exists)
         found = read_states(states)["first"]
     assert (found["running"], found["starts"]) == (False, 0)
+
+
+UNSHARED = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--")
+
+
+@pytest.mark.parametrize(
+    "before", [pytest.param((), id="same-processes"), pytest.param(UNSHARED, id="own-processes", marks=NEEDS_ROOT)]
+)
+def test_it_notes_itself(before: tuple[str, ...], tmp_path: Path) -> None:
+    """The note has its number on the machine, so that a cluster is found whose start was killed."""
+    note, processes = tmp_path / "supervisor.json", os.open("/proc", os.O_RDONLY)
+    own = ProcessId.from_pid(os.getpid()).to_data()
+    plan = {"parts": [], "logs": str(tmp_path), "states": str(tmp_path / "states"), "environment": {}}
+    plan["note"] = {"path": str(note), "processes_fd": processes, "process": own}
+    (tmp_path / "plan").write_text(json.dumps(plan))
+    args = [*before, sys.executable, "-m", "composeplat.local.supervisor", str(tmp_path / "plan")]
+    with subprocess.Popen(args, pass_fds=[processes]) as process:
+        os.close(processes)
+        try:
+            wait_until(note.exists)
+            found = ProcessId.from_data(json.loads(note.read_text()))
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            expected = ProcessId.from_pid(int(children[0]) if before else process.pid)
+        finally:
+            # This ends the child too.
+            process.kill()
+
+    assert found == expected
+    assert expected.started is not None
 
 
 @contextlib.contextmanager
