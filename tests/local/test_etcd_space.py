@@ -10,11 +10,13 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,7 @@ from composeplat.local.etcd_space import EtcdSpace, Step, full_members, note_spa
 from composeplat.local.layout import Layout
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
+from tests.cluster.objects import Server
 from tests.conftest import Outcome, run
 from tests.local.test_cluster import wait
 from tests.schemas import checked
@@ -213,6 +216,31 @@ def test_an_etcd_that_is_not_there(tmp_path: Path) -> None:
             cleaner.check()
 
     assert lines == ["can't make space in etcd: [Errno 111] Connection refused"]
+
+
+def test_certificates_of_an_earlier_openssl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lack key identifiers, without which Python 3.13 accepts no certificate by default."""
+    (tmp_path / "extensions").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=none\n")
+    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for command in (
+        ("req", "-x509", *new, "-subj", "/CN=authority", "-keyout", "etcd-ca.key", "-out", "etcd-ca.crt"),
+        ("req", "-new", *new, "-subj", "/CN=etcd", "-keyout", "api-to-etcd.key", "-out", "request"),
+        ("x509", "-req", "-in", "request", "-CA", "etcd-ca.crt", "-CAkey", "etcd-ca.key", "-CAcreateserial",
+         "-extfile", "extensions", "-out", "api-to-etcd.crt"),
+    ):  # fmt: skip
+        subprocess.run(("openssl", *command), cwd=tmp_path, check=True, capture_output=True)
+    make = ssl.create_default_context
+
+    def make_strict(**more: Any) -> ssl.SSLContext:
+        made = make(**more)
+        made.verify_flags |= ssl.VERIFY_X509_STRICT
+        return made
+
+    monkeypatch.setattr("ssl.create_default_context", make_strict)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "api-to-etcd.crt", tmp_path / "api-to-etcd.key")
+    with Server(tls=context) as server:
+        assert EtcdClient(tmp_path, server.port).post("maintenance/status", {}) == {}
 
 
 # in a cluster ---------------------------------------------------------------------------------------------------------
