@@ -216,6 +216,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="coredns",
             args=(programs.coredns, "-conf", str(etc / "Corefile"), "-quiet"),
+            ready=f"tcp:{NODE_ADDRESS}:53",
             needs=("kube-apiserver",),
         ),
         Part(

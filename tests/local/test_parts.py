@@ -348,6 +348,11 @@ def test_files_hold_no_blanks() -> None:
     assert json.loads(files[LAYOUT.etc / "kubelet.yaml"])["cgroupRoot"] == "/composeplat"
 
 
+def test_the_cluster_is_not_ready_without_dns() -> None:
+    """A DNS that ends at once was ready each time that it was started."""
+    assert part("coredns").ready == "tcp:192.0.2.10:53"
+
+
 def test_a_folder_with_a_space() -> None:
     """Its path is one word in every file: the cluster's DNS did not run there."""
     layout = replace(LAYOUT, folder=Path("/my data, too"))
