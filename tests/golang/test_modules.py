@@ -40,7 +40,7 @@ def test_the_link_is_built_for_other_machines(tmp_path: Path, system: str, proce
 
 @pytest.mark.timeout(300)
 def test_the_link_without_what_only_linux_has() -> None:
-    """Folders, links in them and their watching by what macOS and Windows have: Go's roots, and fsnotify."""
+    """Folders, links in them and their watching by what macOS and Windows have: Go's roots, and events as kqueue's."""
     safety = "Agent|Link|Outside|Ignored|LostRoot"
     packages = [f"./internal/{name}" for name in ("beneath", "single", "tree")]
     done = go(LINK.module, "test", "-tags", "portable", *packages)

@@ -4,7 +4,6 @@ go 1.26
 
 require (
 	github.com/creack/pty v1.1.24
-	github.com/fsnotify/fsnotify v1.9.0
 	github.com/go-logr/logr v1.4.3
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	github.com/klauspost/compress v1.18.6

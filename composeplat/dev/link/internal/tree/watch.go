@@ -79,28 +79,6 @@ func (w *Watch) Close() error {
 	return nil
 }
 
-// add watches a folder and those in it. The scan that follows finds what was created before the watch.
-func (w *Watch) add(folder string) {
-	opened, err := w.open(folder)
-	if err != nil {
-		return
-	}
-	defer opened.Close()
-	if !w.observe(folder, opened.Path()) {
-		return
-	}
-	w.touch(folder)
-	entries, err := opened.Entries()
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
-			w.add(name)
-		}
-	}
-}
-
 // open opens a folder below the root without following a link on the way.
 func (w *Watch) open(folder string) (*beneath.Folder, error) {
 	root, err := w.place.Open()

@@ -53,6 +53,28 @@ func (w *Watch) isBlind() bool {
 	return true
 }
 
+// add watches a folder and those in it. The scan that follows finds what was created before the watch.
+func (w *Watch) add(folder string) {
+	opened, err := w.open(folder)
+	if err != nil {
+		return
+	}
+	defer opened.Close()
+	if !w.observe(folder, opened.Path()) {
+		return
+	}
+	w.touch(folder)
+	entries, err := opened.Entries()
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
+			w.add(name)
+		}
+	}
+}
+
 // observe watches a folder alone, by a path to it.
 func (w *Watch) observe(folder, path string) bool {
 	watch, err := unix.InotifyAddWatch(w.descriptor, path, inotifyMask)
