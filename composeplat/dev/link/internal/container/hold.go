@@ -346,6 +346,7 @@ func (a *agent) findTree(wanted wire.Folder) (*keptTree, error) {
 	if err != nil {
 		return nil, err
 	}
+	made.ProbeModesInContainer()
 	for other, old := range a.trees {
 		if strings.HasPrefix(other, wanted.Root+"\x00") {
 			old.Close()

@@ -236,8 +236,11 @@ func (c *cycle) decide(compared trees, files int) (made *plan, again bool) {
 	if !c.local.HasModes() {
 		ours = core.PropagateExecutability(ancestor, theirs, ours)
 	}
+	if !c.remote.HasModes() {
+		theirs = core.PropagateExecutability(ancestor, ours, theirs)
+	}
 	made = makePlan(ancestor, ours, theirs, c.chooseLoserPolicy(first), c.config.OneWay, time.Now())
-	if !c.local.HasModes() {
+	if !c.local.HasModes() && c.remote.HasModes() {
 		made.makeExecutable(theirs)
 	}
 	deletions := countLosses(made.here)
@@ -474,7 +477,7 @@ func (c *cycle) additions(made *plan, seen views) tree.Additions {
 	before := c.modesOfBase()
 	for _, change := range made.there {
 		tree.Walk(change.Path, change.New, func(path string, entry *core.Entry) {
-			wanted, known := c.chooseMode(path, entry, before, seen, true)
+			wanted, known := c.chooseMode(path, entry, before, seen, isNew{there: true})
 			if known && c.maySetMode("container", path, wanted) {
 				with.Modes[path] = wanted
 			}

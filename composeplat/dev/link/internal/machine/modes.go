@@ -80,9 +80,16 @@ func (c *cycle) modesOfBase() map[string]uint32 {
 // does with Docker on Windows.
 const modeWithoutModes = 0o755
 
+// newModeHere is the mode here of a new file from a container's file system without modes, and with the permission to enter
+// that of a folder.
+const newModeHere = 0o644
+
+// isNew is on which sides a cycle has made an entry.
+type isNew struct{ here, there bool }
+
 // chooseMode decides by the modes of the base: the side whose mode differs has changed it. Without a base, this machine's
 // mode wins.
-func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uint32, seen views, isNewThere bool) (mode uint32, known bool) {
+func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uint32, seen views, made isNew) (mode uint32, known bool) {
 	if path == "" || !isFolder(entry) && entry.Kind != core.EntryKind_File {
 		return 0, false
 	}
@@ -90,11 +97,19 @@ func (c *cycle) chooseMode(path string, entry *core.Entry, before map[string]uin
 	theirs, thereHas := modeOfKind(seen.there, path, entry)
 	agreed, had := before[path]
 	switch {
+	case !c.remote.HasModes() && c.local.HasModes() && (made.here && !hereHas || c.half.here[path]):
+		switch {
+		case had:
+			return agreed, true
+		case isFolder(entry):
+			return newModeHere | 0o111, true
+		}
+		return newModeHere, true
 	case hereHas && c.half.there[path]:
 		return ours, true
 	case thereHas && c.half.here[path] && !c.config.OneWay:
 		return theirs, true
-	case !hereHas && !thereHas && (isFolder(entry) || isNewThere && !c.local.HasModes()):
+	case !hereHas && !thereHas && (isFolder(entry) || made.there && !c.local.HasModes()):
 		// A folder that moved while it was read has no mode yet: a new one must not stay with that of its creation.
 		return modeWithoutModes, true
 	case !hereHas && !thereHas:
@@ -135,7 +150,7 @@ func (c *cycle) planModes(before, after *core.Entry, seen views, made *plan, did
 	known := c.modesOfBase()
 	has := map[string]bool{}
 	tree.Walk("", after, func(path string, entry *core.Entry) {
-		wanted, chosen := c.chooseMode(path, entry, known, seen, newThere[path])
+		wanted, chosen := c.chooseMode(path, entry, known, seen, isNew{newHere[path], newThere[path]})
 		if !chosen {
 			return
 		}

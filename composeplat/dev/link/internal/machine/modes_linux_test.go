@@ -1,9 +1,12 @@
 package machine
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +15,10 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
+	"composeplat/link/internal/tree"
 )
 
 // Permissions that nobody has chosen: after a kill, where one side can't have them, and where this machine has none.
@@ -184,6 +191,12 @@ func TestPhantomMode(t *testing.T) {
 	equal(t, os.FileMode(0o755), modeOf(w.there("build")))
 }
 
+// setWithoutModes makes a tree one on a file system without permissions. Nothing else can set it: it finds that out by itself.
+func setWithoutModes(made *tree.Tree) {
+	field := reflect.ValueOf(made).Elem().FieldByName("withoutModes")
+	*(*bool)(unsafe.Pointer(field.UnsafeAddr())) = true
+}
+
 // startWithoutModes is startSynced, as if the folder here were on a file system without permissions.
 func (w *world) startWithoutModes() {
 	w.t.Helper()
@@ -199,9 +212,7 @@ func (w *world) startWithoutModes() {
 	w.up, w.typed, w.status = u, typing, ended
 	made, err := newFolder(0, w.config.Folders[0], w.config.State, u.events)
 	must(w.t, err)
-	// Nothing else can set it: a folder finds it out by itself.
-	field := reflect.ValueOf(made.local).Elem().FieldByName("withoutModes")
-	*(*bool)(unsafe.Pointer(field.UnsafeAddr())) = true
+	setWithoutModes(made.local)
 	u.folders = []*folder{made}
 	u.ports, err = listen(w.config, u.events)
 	must(w.t, err)
@@ -263,4 +274,87 @@ func TestWithoutModesFirstSync(t *testing.T) {
 		w.removeForGood("script")
 		w.stop()
 	}
+}
+
+// SMB volumes, as those of Azure Files, take each mode without an effect, and show the same one for all files: it came here.
+func TestContainerWithoutModes(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	here := func(name string) string { return filepath.Join(root, "here", name) }
+	there := func(name string) string { return filepath.Join(root, "there", name) }
+	c, _ := newCycle(t, root, setWithoutModes)
+	run := func() {
+		for range 4 {
+			must(t, filepath.WalkDir(there(""), func(path string, _ fs.DirEntry, err error) error {
+				return errors.Join(err, os.Chmod(path, 0o777))
+			}))
+			_, err := c.run(t.Context(), true)
+			must(t, err)
+		}
+		equal(t, 0, len(c.seen))
+	}
+	has := func(name string, mode os.FileMode, content string) {
+		t.Helper()
+		equal(t, mode, modeOf(here(name)))
+		if content != "" {
+			equal(t, content, read(here(name)))
+			equal(t, content, read(there(name)))
+		}
+	}
+
+	write(t, here("plain"), "1")
+	write(t, here("script"), "1")
+	must(t, os.Chmod(here("script"), 0o755))
+	write(t, here("sub/secret"), "1")
+	must(t, os.Chmod(here("sub/secret"), 0o600))
+	must(t, os.Chmod(here("sub"), 0o700))
+	write(t, there("script"), "1")
+	run()
+	has("plain", 0o644, "1")
+	has("script", 0o755, "1")
+	has("sub", 0o700, "")
+	has("sub/secret", 0o600, "1")
+
+	write(t, there("made/file"), "1")
+	write(t, there("script"), "22")
+	write(t, here("sub/secret"), "22")
+	must(t, os.Chmod(here("plain"), 0o750))
+	run()
+	has("made", 0o755, "")
+	has("made/file", 0o644, "1")
+	has("script", 0o755, "22")
+	has("sub/secret", 0o600, "22")
+	has("plain", 0o750, "1")
+
+	// A file that changed on both sides is a conflict; one that only seems to have another mode there is none.
+	must(t, os.Remove(here("plain")))
+	run()
+	equal(t, "", modeOrNothing(there("plain")))
+	equal(t, 0, len(c.conflicts))
+}
+
+func modeOrNothing(path string) string {
+	if mode := modeOf(path); mode != 0 {
+		return mode.String()
+	}
+	return ""
+}
+
+// A kill after the files have come here, and before their modes, leaves them private: they get the mode of new ones.
+func TestContainerWithoutModesAfterAKill(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	c, _ := newCycle(t, root, setWithoutModes)
+	sync := func() {
+		_, err := c.run(t.Context(), true)
+		must(t, err)
+	}
+	sync()
+	write(t, filepath.Join(root, "there", "file"), "1")
+	write(t, filepath.Join(root, "here", "file"), "1")
+	must(t, os.Chmod(filepath.Join(root, "here", "file"), 0o600))
+	sum := sha256.Sum256([]byte("1"))
+	c.intent = &intent{here: []*core.Change{{Path: "file", New: &core.Entry{Kind: core.EntryKind_File, Digest: sum[:]}}}}
+	sync()
+	equal(t, os.FileMode(0o644), modeOf(filepath.Join(root, "here", "file")))
 }

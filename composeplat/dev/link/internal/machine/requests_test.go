@@ -46,7 +46,7 @@ func (c *counted) SetModes(modes map[string]uint32) (map[string]string, error) {
 }
 
 // newCycle syncs two folders of a root, here and there, over a stream in memory.
-func newCycle(t *testing.T, root string) (*cycle, *counted) {
+func newCycle(t *testing.T, root string, prepare ...func(*tree.Tree)) (*cycle, *counted) {
 	t.Helper()
 	for _, name := range []string{"here", "there", "state"} {
 		must(t, os.Mkdir(filepath.Join(root, name), 0o755))
@@ -62,6 +62,9 @@ func newCycle(t *testing.T, root string) (*cycle, *counted) {
 	t.Cleanup(synced.close)
 	far, err := tree.NewTree(at("there"), nil, at("staging"), nil)
 	must(t, err)
+	for _, change := range prepare {
+		change(far)
+	}
 	near, end := net.Pipe()
 	go func() { _ = tree.Serve(far, end) }()
 	remote, err := tree.NewRemote(near, nil)

@@ -1,9 +1,11 @@
 package tree
 
 import (
+	"crypto/rand"
 	"errors"
 	"iter"
 	"maps"
+	"os"
 	"path"
 	"runtime"
 	"syscall"
@@ -19,6 +21,18 @@ import (
 func (t *Tree) ProbeModes() {
 	t.lock.Lock()
 	defer t.lock.Unlock()
+	t.probeModes()
+}
+
+// ProbeModesInContainer is ProbeModes for a volume: whatever the file system, its mount translates names.
+func (t *Tree) ProbeModesInContainer() {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.anyNames = true
+	t.probeModes()
+}
+
+func (t *Tree) probeModes() {
 	if t.openRoot() == nil && t.root != nil {
 		t.withoutModes = !KeepsModes(t.root)
 	}
@@ -29,12 +43,28 @@ func KeepsModes(folder *beneath.Folder) bool {
 	if runtime.GOOS == "windows" {
 		return false
 	}
-	keeps, _, err := behavior.PreservesExecutabilityByPath(folder.Path(), behavior.ProbeMode_ProbeModeProbe)
+	keeps, probed, err := behavior.PreservesExecutabilityByPath(folder.Path(), behavior.ProbeMode_ProbeModeProbe)
 	if err != nil {
 		// FAT refuses to set them. In a folder that may not be written, it makes no difference.
 		return !errors.Is(err, syscall.EPERM)
 	}
-	return keeps
+	return keeps && (!probed || canBeNotExecutable(folder))
+}
+
+// canBeNotExecutable reports whether a file loses its permission to be executed: SMB may have one fixed mode for all files.
+func canBeNotExecutable(folder *beneath.Folder) bool {
+	name := TemporaryPrefix + "mode-test-" + rand.Text()
+	file, err := folder.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = folder.Remove(name) }()
+	defer file.Close()
+	if file.Chmod(0o600) != nil {
+		return true
+	}
+	status, err := folder.Stat(name)
+	return err != nil || status.Mode&0o111 == 0
 }
 
 // HasModes reports whether the view of this folder has permissions.

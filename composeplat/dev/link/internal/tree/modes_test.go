@@ -6,6 +6,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
+	"composeplat/link/internal/beneath"
 )
 
 func TestModesAreFoundByPath(t *testing.T) {
@@ -86,5 +90,35 @@ func TestWalkingModesCanStop(t *testing.T) {
 	}
 	if seen != 2 {
 		t.Error(seen)
+	}
+}
+
+// The probe leaves nothing behind, and finds permissions where there are some.
+func TestFilesCanLoseAPermission(t *testing.T) {
+	root := t.TempDir()
+	folder, err := beneath.Open(root)
+	must(t, err)
+	defer folder.Close()
+	if !canBeNotExecutable(folder) {
+		t.Error("not here")
+	}
+	entries, err := folder.Entries()
+	must(t, err)
+	if len(entries) != 0 {
+		t.Error(entries)
+	}
+}
+
+// A container's file system without permissions is known by the first scan, and its modes count for nothing.
+func TestARemoteWithoutModes(t *testing.T) {
+	content := &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{"a": fileOf("x")}}
+	head := scanAnswer{Modes: map[string]uint32{"a": 0o777}, WithoutModes: true}
+	remote := answering(t, frames(frameScan, body(t, head, &core.Change{New: content})))
+	if !remote.HasModes() {
+		t.Error("known too early")
+	}
+	view := scan(t, remote, true)
+	if remote.HasModes() || len(modesOf(view)) != 0 {
+		t.Error(modesOf(view))
 	}
 }

@@ -57,6 +57,8 @@ type scanAnswer struct {
 	Gone  []string          `json:"gone,omitempty"`
 	Files uint64            `json:"files"`
 	Bytes uint64            `json:"bytes"`
+	// WithoutModes means that the file system keeps no permissions.
+	WithoutModes bool `json:"withoutModes,omitempty"`
 }
 
 type stageRequest struct {

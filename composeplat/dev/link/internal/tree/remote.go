@@ -30,6 +30,8 @@ type Remote struct {
 	view    *View
 	// entries and modes are at least as many as the view has.
 	entries, modes int
+	// withoutModes is set by the first answer that says so.
+	withoutModes bool
 
 	lock       sync.Mutex
 	watchError string
@@ -99,6 +101,9 @@ func (r *Remote) read() {
 	}
 }
 
+// HasModes reports whether the other end's file system keeps permissions, as far as its last answer says.
+func (r *Remote) HasModes() bool { return !r.withoutModes }
+
 func (r *Remote) Changed() <-chan struct{} { return r.changed }
 
 func (r *Remote) WatchError() string {
@@ -165,6 +170,9 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	changes, err := unpackMessages(in, newChange, -1)
 	if err != nil {
 		return nil, invalidAnswer(err)
+	}
+	if r.withoutModes = r.withoutModes || head.WithoutModes; r.withoutModes {
+		head.Modes = nil
 	}
 	if len(changes) == 0 && len(head.Modes) == 0 && len(head.Gone) == 0 {
 		return r.view, nil

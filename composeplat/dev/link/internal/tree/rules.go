@@ -225,7 +225,7 @@ func (t *Tree) removeRefused(name string, entry *core.Entry, isNew bool) (kept *
 }
 
 func (t *Tree) whyRefused(name string, entry *core.Entry, isNew bool) string {
-	if why := checkName(path.Base(name)); why != "" && t.withoutModes && isNew && name != "" {
+	if why := checkName(path.Base(name)); why != "" && t.withoutModes && !t.anyNames && isNew && name != "" {
 		return why
 	}
 	if entry.Kind != core.EntryKind_SymbolicLink {

@@ -92,7 +92,7 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := scanAnswer{Modes: map[string]uint32{}, Files: view.Files, Bytes: view.Bytes}
+	answer := scanAnswer{Modes: map[string]uint32{}, Files: view.Files, Bytes: view.Bytes, WithoutModes: !s.tree.HasModes()}
 	before := s.sent
 	if before == nil {
 		before = &View{}

@@ -58,6 +58,8 @@ type Side interface {
 	Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error
 	Transition(ctx context.Context, changes []*core.Change, with Additions) (*Outcome, error)
 	SetModes(modes map[string]uint32) (refused map[string]string, err error)
+	// HasModes reports whether the last view has permissions: some file systems keep none.
+	HasModes() bool
 	Changed() <-chan struct{}
 	// WatchError is the reason why the folder can't be watched, or empty.
 	WatchError() string
@@ -106,6 +108,8 @@ type Tree struct {
 	full        bool
 	// withoutModes means that the file system keeps no permissions.
 	withoutModes bool
+	// anyNames means that a file system without permissions takes all names, as the mounts of containers do.
+	anyNames bool
 }
 
 // NewTree watches the folder of a place. Staging should be on the same filesystem, so that files can be renamed.
