@@ -237,7 +237,11 @@ func (m *fileSync) pull() (side, why string, err error) {
 	if err := m.local.MakeFolder(0o777); err != nil {
 		return "local", err.Error(), nil
 	}
-	if err := single.Write(m.local, m.there.Content, m.there.Mode); err != nil {
+	switch err := single.Write(m.local, m.there.Content, m.there.Mode, m.here.Digest); {
+	case errors.Is(err, single.ErrChanged):
+		m.here = single.Read(m.local)
+		return "", "", nil
+	case err != nil:
 		return "local", err.Error(), nil
 	}
 	m.pulls.Add(1)

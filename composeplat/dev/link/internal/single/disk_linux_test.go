@@ -23,7 +23,7 @@ func TestAFullDiskLeavesTheFile(t *testing.T) {
 	must(t, os.WriteFile(path, []byte(strings.Repeat("old", 1000)), 0o644))
 	place, err := beneath.Find(path, "")
 	must(t, err)
-	err = Write(place, []byte(strings.Repeat("new", 100_000)), 0o644)
+	err = Write(place, []byte(strings.Repeat("new", 100_000)), 0o644, Digest([]byte(strings.Repeat("old", 1000))))
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -103,7 +103,10 @@ func write(place beneath.Place, spares string, order WriteRequest) WriteResult {
 	if err := place.MakeFolder(0o777); err != nil {
 		return WriteResult{Error: err.Error()}
 	}
-	if err := Write(place, order.Content, order.Mode); err != nil {
+	switch err := Write(place, order.Content, order.Mode, order.Expected); {
+	case errors.Is(err, ErrChanged):
+		result.Stale = true
+	case err != nil:
 		result.Error = err.Error()
 	}
 	return result

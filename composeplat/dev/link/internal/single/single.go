@@ -24,6 +24,8 @@ const (
 	// MaxSize is the maximum length of a file in bytes.
 	MaxSize      = 64 << 20
 	pollInterval = 100 * time.Millisecond
+	// settleTime is more than a program takes from opening a file until it has written it.
+	settleTime = 20 * time.Millisecond
 )
 
 // A State is a file as it was read. A file that can't be synced has a problem and no content.
@@ -112,7 +114,11 @@ func readContent(place beneath.Place) ([]byte, error) {
 		return nil, err
 	}
 	defer folder.Close()
-	file, err := folder.OpenFile(place.Name(), os.O_RDONLY, 0)
+	return contentOf(folder, place.Name())
+}
+
+func contentOf(folder *beneath.Folder, name string) ([]byte, error) {
+	file, err := folder.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -159,9 +165,12 @@ func Follow(place beneath.Place, done <-chan struct{}, writes *atomic.Uint64, em
 	}
 }
 
-// Write replaces the file, by a rename where the folder allows it, and otherwise by writing into the file. Anything that is
-// not a regular file stays as it is.
-func Write(place beneath.Place, content []byte, mode uint32) error {
+// ErrChanged means that the file is another one than the expected: it stays.
+var ErrChanged = errors.New("the file has changed")
+
+// Write replaces the file with the expected digest, which is empty if there is none: by a rename where the folder allows it,
+// and otherwise by writing into the file. Anything that is not a regular file stays as it is.
+func Write(place beneath.Place, content []byte, mode uint32, expected string) error {
 	folder, err := place.Folder()
 	if err != nil {
 		return err
@@ -172,7 +181,7 @@ func Write(place beneath.Place, content []byte, mode uint32) error {
 		return errNotAFile
 	}
 	// On a full disk, writing into the file would damage it.
-	if err := replace(folder, place.Name(), content, permissions); err == nil || isFull(err) {
+	if err := replace(folder, place.Name(), content, permissions, expected); err == nil || isFull(err) || errors.Is(err, ErrChanged) {
 		return err
 	}
 	file, err := folder.OpenFile(place.Name(), os.O_WRONLY|os.O_CREATE, permissions)
@@ -193,16 +202,59 @@ func Write(place beneath.Place, content []byte, mode uint32) error {
 	return file.Close()
 }
 
-func replace(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) error {
+func replace(folder *beneath.Folder, name string, content []byte, mode fs.FileMode, expected string) error {
 	half := ".composeplat-" + rand.Text()
 	if err := createFile(folder, half, content, mode); err != nil {
 		return err
 	}
-	err := folder.Rename(half, name)
-	if err != nil {
-		_ = folder.Remove(half)
+	err := exchange(folder, half, name, Digest(content), expected)
+	if err != nil && !errors.Is(err, ErrChanged) {
+		// The system or the file system can only replace.
+		if err = folder.Rename(half, name); err == nil {
+			return nil
+		}
 	}
+	_ = folder.Remove(half)
 	return err
+}
+
+// exchange puts a new file in place of the expected one, in one step: what it finds under the new one's name afterwards is
+// what it has replaced. If that is another file, it is put back.
+func exchange(folder *beneath.Folder, half, name, digest, expected string) error {
+	if expected == "" {
+		err := folder.MoveTo(folder, half, name)
+		if errors.Is(err, fs.ErrExist) {
+			return ErrChanged
+		}
+		return err
+	}
+	err := folder.Exchange(folder, half, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	// A program may have opened the file before, and write into it now.
+	if digestOf(folder, half) == expected {
+		time.Sleep(settleTime)
+	}
+	if digestOf(folder, half) == expected {
+		return nil
+	}
+	if folder.Exchange(folder, half, name) != nil || digestOf(folder, half) != digest {
+		// It was deleted or saved once more: what this has taken is kept beside it.
+		_ = folder.MoveTo(folder, half, ConflictName(name, time.Now())+"-"+rand.Text()[:6])
+	}
+	return ErrChanged
+}
+
+func digestOf(folder *beneath.Folder, name string) string {
+	content, err := contentOf(folder, name)
+	if err != nil {
+		return ""
+	}
+	return Digest(content)
 }
 
 // createFile creates a new file with contents; if that fails, no file is left.

@@ -43,7 +43,7 @@ func TestALyingAgentsStateIsNotBelieved(t *testing.T) {
 func TestWriteFollowsNoLinkThatDangles(t *testing.T) {
 	root := t.TempDir()
 	must(t, os.Symlink(filepath.Join(root, "outside"), filepath.Join(root, "file")))
-	if err := Write(place(t, filepath.Join(root, "sub/../file"), root), []byte("x"), 0o644); err == nil {
+	if err := Write(place(t, filepath.Join(root, "sub/../file"), root), []byte("x"), 0o644, ""); err == nil {
 		t.Fatal("written")
 	}
 	if _, err := os.Lstat(filepath.Join(root, "outside")); !os.IsNotExist(err) {
