@@ -283,5 +283,23 @@ func (f *Folder) SetMode(name string, mode uint32) error {
 	return unix.Chmod(descriptorPath(descriptor), mode)
 }
 
+// Flush writes a file or folder to the disk. Unless the whole of it, it only begins to write the contents of a file.
+func (f *Folder) Flush(name string, whole bool) {
+	names, err := splitPath(name)
+	if err != nil {
+		return
+	}
+	descriptor, err := openBeneath(f.descriptor, names, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(descriptor)
+	if whole {
+		_ = unix.Fsync(descriptor)
+	} else {
+		_ = unix.SyncFileRange(descriptor, 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+	}
+}
+
 // isLink reports whether opening failed because a link or a file is in place of a folder.
 func isLink(err error) bool { return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) }

@@ -256,5 +256,16 @@ func (f *Folder) SetMode(name string, mode uint32) error {
 	})
 }
 
+// Flush writes a file to the disk, if the whole of it is to be written: no system has a call to begin only.
+func (f *Folder) Flush(name string, whole bool) {
+	if !whole {
+		return
+	}
+	if file, err := f.OpenFile(name, os.O_RDWR, 0); err == nil {
+		_ = file.Sync()
+		file.Close()
+	}
+}
+
 // isLink reports whether opening failed because a link or a file is in place of a folder.
 func isLink(err error) bool { return errors.Is(err, errNotFollowed) }

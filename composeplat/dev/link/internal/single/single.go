@@ -182,6 +182,9 @@ func Write(place beneath.Place, content []byte, mode uint32, expected string) er
 	}
 	// On a full disk, writing into the file would damage it.
 	if err := replace(folder, place.Name(), content, permissions, expected); err == nil || isFull(err) || errors.Is(err, ErrChanged) {
+		if err == nil {
+			folder.Flush(place.Name(), true)
+		}
 		return err
 	}
 	file, err := folder.OpenFile(place.Name(), os.O_WRONLY|os.O_CREATE, permissions)

@@ -495,6 +495,7 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change, with Addi
 	t.staging.end()
 	outcome := &Outcome{Results: results, Problems: append(problems, refused...), Missing: missing}
 	outcome.Refused = t.setModes(ModesOfMade(with.Modes, changes, results))
+	t.flush(changes, results)
 	return outcome, nil
 }
 

@@ -1,0 +1,94 @@
+//go:build !portable
+
+package tree
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
+	"composeplat/link/internal/beneath"
+)
+
+// onDisk mounts a file system of its own, and returns its folder. After a lost power, it would have what lost returns.
+func onDisk(t *testing.T) (folder string, lost func() string) {
+	t.Helper()
+	base := t.TempDir()
+	image := filepath.Join(base, "image")
+	must(t, os.WriteFile(image, nil, 0o600))
+	must(t, os.Truncate(image, 32<<20))
+	if output, err := exec.Command("mke2fs", "-q", "-t", "ext4", image).CombinedOutput(); err != nil {
+		t.Skipf("can't make a file system: %v %s", err, output)
+	}
+	mount := func(image string) string {
+		folder := image + ".mounted"
+		must(t, os.Mkdir(folder, 0o755))
+		if output, err := exec.Command("mount", "-o", "loop", image, folder).CombinedOutput(); err != nil {
+			t.Skipf("can't mount a file system: %v %s", err, output)
+		}
+		t.Cleanup(func() { _ = exec.Command("umount", "-l", folder).Run() })
+		return folder
+	}
+	return mount(image), func() string {
+		must(t, exec.Command("cp", image, image+".lost").Run())
+		return mount(image + ".lost")
+	}
+}
+
+// A file that the other side counts as synced has its contents after a lost power: an older or an empty one would come back
+// as a change.
+func TestSyncedFilesSurviveALostPower(t *testing.T) {
+	disk, lost := onDisk(t)
+	source := t.TempDir()
+	put(t, source, "file", "new contents")
+	put(t, source, "made/deep/file", "new contents")
+	many := &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{}}
+	for number := range 100 {
+		name := fmt.Sprint(number)
+		put(t, source, "many/"+name, "new contents")
+		many.Contents[name] = fileOf("new contents")
+	}
+	must(t, os.Mkdir(filepath.Join(disk, "root"), 0o755))
+	put(t, disk, "root/file", "old")
+	put(t, disk, "root/gone", "old")
+	put(t, disk, "root/other", "old")
+	must(t, exec.Command("sync", "-f", disk).Run())
+	place, err := beneath.Find(filepath.Join(disk, "root"), "")
+	must(t, err)
+	to, err := NewTree(place, nil, place.Below(TemporaryPrefix+"staging"), nil)
+	must(t, err)
+	t.Cleanup(func() { to.Close() })
+	from := planted(t, source)
+	scan(t, from, true)
+	before := scan(t, to, true)
+	folder := func(name string, entry *core.Entry) *core.Entry {
+		return &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{name: entry}}
+	}
+	outcome := transfer(t, from, to,
+		&core.Change{Path: "file", Old: entryAt(before, "file"), New: fileOf("new contents")},
+		&core.Change{Path: "made", New: folder("deep", folder("file", fileOf("new contents")))},
+		&core.Change{Path: "gone", Old: entryAt(before, "gone")},
+	)
+	if len(outcome.Problems) > 0 {
+		t.Fatal(outcome.Problems)
+	}
+	scan(t, to, false)
+	transfer(t, from, to, &core.Change{Path: "many", New: many})
+	scan(t, to, false)
+	transfer(t, from, to, &core.Change{Path: "other", Old: entryAt(before, "other")})
+	found := filepath.Join(lost(), "root")
+	for _, name := range []string{"file", "made/deep/file", "many/0", "many/50", "many/99"} {
+		if content, err := os.ReadFile(filepath.Join(found, name)); string(content) != "new contents" {
+			t.Errorf("%s: %q %v", name, content, err)
+		}
+	}
+	for _, name := range []string{"gone", "other"} {
+		if _, err := os.Lstat(filepath.Join(found, name)); !os.IsNotExist(err) {
+			t.Errorf("%s is back", name)
+		}
+	}
+}
