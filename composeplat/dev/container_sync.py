@@ -9,6 +9,7 @@ The agent of ``platform up`` needs a pod of its own; here the deployed pods run,
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import posixpath
 import re
@@ -34,6 +35,7 @@ _COMMAND_TIMEOUT_S = 120.0
 _MAX_ARGS_BYTES = 64 * 1024
 _NO_PROGRAM = (126, 127)
 _PERMISSIONS = 0o777
+_MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
 _MAX_MODES_BYTES = 4 * _MAX_ARGS_BYTES
 _MODE = re.compile(r"[0-9a-f]{1,8}")
@@ -75,7 +77,8 @@ def write_archive(files: Iterable[tuple[WatchedFolder, str]], archive: IO[bytes]
             try:
                 with open_parent(*local_steps(folder, path)) as parent:
                     count += _add(tar, folder.in_container(path).lstrip("/"), parent, posixpath.basename(path))
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                # The watcher reports one that may not be read.
                 continue
     return count
 
@@ -118,7 +121,13 @@ def _add(tar: tarfile.TarFile, target: str, parent: int, name: str) -> int:
         opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
         with os.fdopen(opened, "rb") as content:
             member.size = os.fstat(content.fileno()).st_size
-            tar.addfile(member, content)
+            if member.size > _MAX_READ_BYTES:
+                tar.addfile(member, content)
+            else:
+                # An editor may be writing it: the archive must have as many bytes as it says.
+                text = content.read(_MAX_READ_BYTES)
+                member.size = len(text)
+                tar.addfile(member, io.BytesIO(text))
     else:
         return 0
     return 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from composeplat.diagnostics import ComposeplatError, quoted
+from composeplat.diagnostics import ComposeplatError, printable, quoted
 from composeplat.system.beneath import Escape, FolderWriter, split_name
 
 #: What a broken archive, or one that is none, makes of the reader.
@@ -168,6 +168,16 @@ def place_in_container(source: Path, target: str, *, content_only: bool, is_fold
 
 def pack(source: Path, name: str, archive: IO[bytes]) -> Copied:
     """Write a file or folder of this machine as an archive; links stay links, and belong to nobody here."""
+    try:
+        return _pack(source, name, archive)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        path = printable(os.fsdecode(error.filename or source))
+        raise ComposeplatError(f"can't read '{path}': {error.strerror or error}") from error
+
+
+def _pack(source: Path, name: str, archive: IO[bytes]) -> Copied:
     copied = Copied()
     with tarfile.open(fileobj=archive, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for path, relative in _walk(source.resolve()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import tarfile
@@ -156,3 +157,28 @@ def test_too_many_files_of_new_pods(folder: WatchedFolder) -> None:
     (Path(folder.local) / "large").write_bytes(b"x" * 1_000_001)
     with pytest.raises(ComposeplatError, match="1 files of 1000 kB changed, and new pods get at most 64 files of 1000"):
         read_mounted_files([(folder, "large")])
+
+
+def test_files_that_change_while_they_are_packed(folder: WatchedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that an editor empties meanwhile, or that may not be read any more, keeps no other one from its copy."""
+    for name in ("shorter", "secret", "z"):
+        (Path(folder.local) / name).write_text(name)
+    opened, asked = os.open, os.fstat
+
+    def refuse(path: str, *args: int, **fields: int) -> int:
+        if path == "secret":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opened(path, *args, **fields)
+
+    def empty(descriptor: int) -> os.stat_result:
+        found = asked(descriptor)
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/shorter"):
+            (Path(folder.local) / "shorter").write_text("")
+        return found
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "fstat", empty)
+
+    assert packed(folder, "shorter", "secret", "z") == {
+        "app/shorter": (b"", 0o644, ""), "app/z": (b"z", 0o644, ""),
+    }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import subprocess
@@ -221,3 +222,28 @@ def test_packing_and_unpacking(tmp_path: Path) -> None:
     assert tree(tmp_path / "target") == {"new/link": "sub/a", "new/sub/a": "A"}
     assert (tmp_path / "target" / "new" / "sub" / "empty").is_dir()
     assert os.stat(tmp_path / "target" / "new" / "sub" / "a").st_mode & 0o777 == 0o751
+
+
+def test_a_source_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that leads nowhere and a file that may not be read are messages; a broken pipe is left to the caller."""
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(ComposeplatError, match=r"can't read '.*nowhere': No such file or directory"):
+        pack(tmp_path / "link", "x", io.BytesIO())
+
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "secret").write_text("x")
+
+    def refuse(path: str, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(ComposeplatError, match=r"can't read '.*/folder/secret': Permission denied"):
+        pack(tmp_path / "folder", "x", io.BytesIO())
+    monkeypatch.undo()
+
+    class Closed(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        pack(tmp_path / "folder", "x", Closed())
