@@ -124,7 +124,7 @@ def _add(tar: tarfile.TarFile, target: str, parent: int, name: str) -> int:
             if member.size > _MAX_READ_BYTES:
                 tar.addfile(member, content)
             else:
-                # An editor may be writing it: the archive must have as many bytes as it says.
+                # An editor may be writing it: the size in the archive must be that of the content.
                 text = content.read(_MAX_READ_BYTES)
                 member.size = len(text)
                 tar.addfile(member, io.BytesIO(text))
