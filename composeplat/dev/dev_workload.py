@@ -28,6 +28,7 @@ ROOT = "/.platform"
 AGENT = f"{ROOT}/bin/platform-agent"
 SOCKET = f"{ROOT}/run/agent.sock"
 SEEDS = f"{ROOT}/seeds"
+_SEEDS_FOLDER = "seeds"
 _VOLUME = "/.platform-volume"
 _TEMPLATE_ANNOTATION = f"{LABEL_PREFIX}/up-template"
 _BIN, _RUN, _SYNCED = "platform-bin", "platform-run", "platform-kept"
@@ -50,7 +51,9 @@ def sync_volume_name(service: str) -> str:
 
 def folder_key(path: SyncPath) -> str:
     """Return the folder of a sync path on the sync volume."""
-    return slug(path.remote) or "root"
+    key = slug(path.remote) or "root"
+    # The markers have that folder; no path has a NUL.
+    return slug(f"{path.remote}\0") if key == _SEEDS_FOLDER else key
 
 
 def selector(identity: Identity, service: str) -> str:
@@ -193,7 +196,7 @@ def _mounts(container: Object, inputs: DevWorkloadInputs) -> list[Object]:
     ours = [
         {"name": _BIN, "mountPath": f"{ROOT}/bin", "readOnly": True},
         {"name": _RUN, "mountPath": f"{ROOT}/run"},
-        {"name": _SYNCED, "mountPath": SEEDS, "subPath": "seeds"},
+        {"name": _SYNCED, "mountPath": SEEDS, "subPath": _SEEDS_FOLDER},
     ]
     # A mount below another path has to come after it.
     return [*ours, *sorted([*others, *folders], key=lambda mount: mount["mountPath"])]
@@ -227,7 +230,7 @@ def _install(folders: Iterable[SyncPath], inputs: DevWorkloadInputs, confined: O
         "name": "platform-agent",
         "image": inputs.helper,
         **({"imagePullPolicy": inputs.helper_pull_policy} if inputs.helper_pull_policy else {}),
-        "command": ["/platform-agent", "install", f"{ROOT}/bin", f"{_VOLUME}/seeds", *made],
+        "command": ["/platform-agent", "install", f"{ROOT}/bin", f"{_VOLUME}/{_SEEDS_FOLDER}", *made],
         "securityContext": confined,
         "volumeMounts": [{"name": _BIN, "mountPath": f"{ROOT}/bin"}, {"name": _SYNCED, "mountPath": _VOLUME}],
     }
@@ -236,7 +239,7 @@ def _install(folders: Iterable[SyncPath], inputs: DevWorkloadInputs, confined: O
 def _seed(path: SyncPath, user: Mapping[str, Any]) -> Object:
     """Copy the image's own content of a folder to the sync volume, once, as the image's user."""
     key = folder_key(path)
-    marker = f"{_VOLUME}/seeds/{key}"
+    marker = f"{_VOLUME}/{_SEEDS_FOLDER}/{key}"
     return {
         "name": shorten(f"platform-seed-{key}"),
         **user,

@@ -238,3 +238,15 @@ def test_its_volume_is_marked_as_developments() -> None:
 def test_a_long_name_stays_a_name() -> None:
     """Names are cut to what Kubernetes takes."""
     assert len(dev_workload_name("w" * 63)) == 63
+
+
+def test_a_folder_named_like_that_of_the_markers() -> None:
+    """``./seeds:/seeds`` has a folder of its own on the volume: it had the markers in it, which were synced with it."""
+    path = SyncPath(local="/src/seeds", remote="/seeds")
+    made = dev_workload(paths=(path, FOLDER))
+    mounts = made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    folders = {mount["mountPath"]: mount["subPath"] for mount in mounts if mount["name"] == "platform-kept"}
+
+    assert folders["/.platform/seeds"] == "seeds"
+    assert folders["/app"] == "app"
+    assert len(set(folders.values())) == len(folders) == 3
