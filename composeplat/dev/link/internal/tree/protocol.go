@@ -38,6 +38,17 @@ var limits = wire.Limits{
 	frameFailure: wire.MaxChunk, frameChanged: 0, frameWatchError: wire.MaxChunk,
 }
 
+// errTooLarge is reported instead of a frame that the other end would refuse: the link would be lost, again and again.
+var errTooLarge = errors.New("too many files, or too long paths, to be synced: exclude some of them in .stignore")
+
+// checkLength returns errTooLarge if a frame of a kind must not be so long.
+func checkLength(kind byte, body []byte) error {
+	if limit, known := limits.Lookup(kind); known && uint64(len(body)) > uint64(limit) {
+		return errTooLarge
+	}
+	return nil
+}
+
 const (
 	// maxEntries is how many files, folders and links one message may hold: each takes far more memory than bytes.
 	maxEntries = 1_000_000

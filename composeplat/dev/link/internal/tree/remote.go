@@ -133,6 +133,9 @@ func (r *Remote) next() (byte, []byte, error) {
 }
 
 func (r *Remote) ask(kind byte, body []byte) (*bytes.Reader, error) {
+	if err := checkLength(kind, body); err != nil {
+		return nil, err
+	}
 	r.pending.Store(uint32(kind))
 	if err := r.frames.Send(kind, body); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
@@ -334,6 +337,9 @@ func (r *Remote) StageCopies(paths []string, digests [][]byte) ([]bool, error) {
 func (r *Remote) Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error {
 	request, err := packMessages(supplyRequest{Paths: paths}, signatures)
 	if err != nil {
+		return err
+	}
+	if err := checkLength(frameSupply, request); err != nil {
 		return err
 	}
 	r.pending.Store(frameSupply)

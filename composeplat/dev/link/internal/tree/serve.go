@@ -92,6 +92,9 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if view.Files > maxEntries {
+		return nil, errTooLarge
+	}
 	answer := scanAnswer{Modes: map[string]uint32{}, Files: view.Files, Bytes: view.Bytes, WithoutModes: !s.tree.HasModes()}
 	before := s.sent
 	if before == nil {
@@ -104,8 +107,14 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 	for i, change := range changes {
 		changes[i] = &core.Change{Path: change.Path, New: change.New}
 	}
-	s.sent = view
-	return packMessages(answer, changes)
+	reply, err := packMessages(answer, changes)
+	if err == nil {
+		err = checkLength(frameScan, reply)
+	}
+	if err == nil {
+		s.sent = view
+	}
+	return reply, err
 }
 
 func (s *server) stage(in *bytes.Reader) error {

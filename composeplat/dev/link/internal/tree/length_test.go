@@ -1,0 +1,42 @@
+package tree
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+)
+
+// A folder whose list is longer than a frame may be is an error that goes away with the files: the link was lost, again and
+// again.
+func TestAFolderThatIsTooLargeIsAProblem(t *testing.T) {
+	before := [2]uint32{limits[frameScan], limits[frameChange]}
+	limits[frameScan], limits[frameChange] = 4000, 4000
+	t.Cleanup(func() { limits[frameScan], limits[frameChange] = before[0], before[1] })
+	root := t.TempDir()
+	put(t, root, "file", "x")
+	remote := served(t, root)
+	scan(t, remote, true)
+	for number := range 100 {
+		put(t, root, fmt.Sprint("many/", number), "x")
+	}
+	for range 2 {
+		if _, err := remote.Scan(t.Context(), true); err == nil || err.Error() != errTooLarge.Error() {
+			t.Fatal(err)
+		}
+	}
+	contents := map[string]*core.Entry{}
+	for number := range 100 {
+		contents[fmt.Sprint(number)] = fileOf("x")
+	}
+	change := &core.Change{Path: "other", New: &core.Entry{Kind: core.EntryKind_Directory, Contents: contents}}
+	if _, err := remote.Transition(t.Context(), []*core.Change{change}, Additions{}); err != errTooLarge {
+		t.Fatal(err)
+	}
+	must(t, os.RemoveAll(filepath.Join(root, "many")))
+	if found := listed(scan(t, remote, true)); found != "file File" {
+		t.Error(found)
+	}
+}
