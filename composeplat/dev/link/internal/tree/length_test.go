@@ -40,3 +40,26 @@ func TestAFolderThatIsTooLargeIsAProblem(t *testing.T) {
 		t.Error(found)
 	}
 }
+
+// The limit is one of the other end too: a request that it would refuse is not sent, and the link goes on.
+func TestARequestThatIsTooLongIsNotSent(t *testing.T) {
+	before := limits[frameModes]
+	limits[frameModes] = 500
+	t.Cleanup(func() { limits[frameModes] = before })
+	root := t.TempDir()
+	put(t, root, "file", "x")
+	remote := served(t, root)
+	scan(t, remote, true)
+	modes := map[string]uint32{}
+	for number := range 100 {
+		modes[fmt.Sprint("file", number)] = 0o600
+	}
+	if _, err := remote.SetModes(modes); err != errTooLarge {
+		t.Fatal(err)
+	}
+	refused, err := remote.SetModes(map[string]uint32{"file": 0o600})
+	must(t, err)
+	if len(refused) > 0 {
+		t.Error(refused)
+	}
+}

@@ -122,3 +122,36 @@ func TestARemoteWithoutModes(t *testing.T) {
 		t.Error(modesOf(view))
 	}
 }
+
+// What a container's file system says once counts, whatever it says later.
+func TestARemoteStaysWithoutModes(t *testing.T) {
+	content := &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{"a": fileOf("x")}}
+	remote := answered(t, func(number int, _ byte) []byte {
+		return body(t, scanAnswer{Modes: map[string]uint32{"a": uint32(number)}, WithoutModes: number == 0}, &core.Change{New: content})
+	})
+	for range 3 {
+		view := scan(t, remote, true)
+		if remote.HasModes() || len(modesOf(view)) != 0 {
+			t.Error(modesOf(view))
+		}
+	}
+}
+
+// The mount of a container's volume translates names: those that Windows refuses are taken there, and nowhere else.
+func TestNamesOnAVolumeWithoutModes(t *testing.T) {
+	for _, inContainer := range []bool{false, true} {
+		source, root := t.TempDir(), t.TempDir()
+		put(t, source, "a:b", "x")
+		from, to := planted(t, source), planted(t, root)
+		if inContainer {
+			to.ProbeModesInContainer()
+		}
+		to.withoutModes = true
+		scan(t, from, true)
+		scan(t, to, true)
+		outcome := transfer(t, from, to, &core.Change{Path: "a:b", New: fileOf("x")})
+		if isRefused := len(outcome.Problems) > 0; isRefused == inContainer {
+			t.Errorf("in a container %v: %v", inContainer, outcome.Problems)
+		}
+	}
+}

@@ -92,3 +92,61 @@ func TestSyncedFilesSurviveALostPower(t *testing.T) {
 		}
 	}
 }
+
+// A mode, a folder and a link that were synced are there after a lost power, each by itself.
+func TestEachKindOfChangeSurvivesALostPower(t *testing.T) {
+	for name, test := range map[string]struct {
+		change *core.Change
+		modes  map[string]uint32
+		holds  func(root string) bool
+	}{
+		"a mode": {
+			modes: map[string]uint32{"file": 0o640, "other": 0o640},
+			holds: func(root string) bool {
+				file, err := os.Stat(filepath.Join(root, "file"))
+				other, failed := os.Stat(filepath.Join(root, "other"))
+				return err == nil && failed == nil && file.Mode() == 0o640 && other.Mode() == 0o640
+			},
+		},
+		"a folder": {
+			change: &core.Change{Path: "made", New: &core.Entry{Kind: core.EntryKind_Directory}},
+			holds: func(root string) bool {
+				found, err := os.Stat(filepath.Join(root, "made"))
+				return err == nil && found.IsDir()
+			},
+		},
+		"a link": {
+			change: &core.Change{Path: "link", New: &core.Entry{Kind: core.EntryKind_SymbolicLink, Target: "file"}},
+			holds: func(root string) bool {
+				target, err := os.Readlink(filepath.Join(root, "link"))
+				return err == nil && target == "file"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk, lost := onDisk(t)
+			root := filepath.Join(disk, "root")
+			put(t, root, "file", "x")
+			put(t, root, "other", "x")
+			must(t, exec.Command("sync", "-f", disk).Run())
+			made := planted(t, root)
+			scan(t, made, true)
+			if test.change != nil {
+				outcome, err := made.Transition(t.Context(), []*core.Change{test.change}, Additions{})
+				must(t, err)
+				if len(outcome.Problems) > 0 {
+					t.Fatal(outcome.Problems)
+				}
+			} else {
+				refused, err := made.SetModes(test.modes)
+				must(t, err)
+				if len(refused) > 0 {
+					t.Fatal(refused)
+				}
+			}
+			if !test.holds(filepath.Join(lost(), "root")) {
+				t.Error("it is lost")
+			}
+		})
+	}
+}

@@ -534,7 +534,11 @@ func (t *Tree) SetModes(modes map[string]uint32) (map[string]string, error) {
 	if t.root == nil {
 		return nil, errNoFolder
 	}
-	return t.setModes(modes), nil
+	refused := t.setModes(modes)
+	if names := slices.Sorted(maps.Keys(modes)); len(names) > 0 {
+		t.root.Flush(names[len(names)-1], true)
+	}
+	return refused, nil
 }
 
 func (t *Tree) setModes(modes map[string]uint32) (refused map[string]string) {

@@ -134,3 +134,148 @@ func everything(t *testing.T, watch *Watch) {
 		}
 	}
 }
+
+// What comes into a folder is watched however it came: each later change of it is reported.
+func TestWhateverComesIntoAFolderIsWatched(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	put(t, root, "folder/known", "x")
+	path := func(name string) string { return filepath.Join(root, "folder", name) }
+	watch := watched(t, root)
+	for name, come := range map[string]func() error{
+		"created": func() error { return os.WriteFile(path("created"), nil, 0o600) },
+		"moved in": func() error {
+			put(t, outside, "moved", "x")
+			return os.Rename(filepath.Join(outside, "moved"), path("moved in"))
+		},
+		"renamed": func() error {
+			put(t, root, "folder/before", "x")
+			drain(watch)
+			return os.Rename(path("before"), path("renamed"))
+		},
+		"linked": func() error { return os.Link(path("known"), path("linked")) },
+		"saved by a rename": func() error {
+			put(t, root, "folder/saved by a rename", "x")
+			drain(watch)
+			put(t, root, "folder/half", "y")
+			return os.Rename(path("half"), path("saved by a rename"))
+		},
+		"was a folder": func() error {
+			put(t, root, "folder/was a folder/inside", "x")
+			drain(watch)
+			if err := os.RemoveAll(path("was a folder")); err != nil {
+				return err
+			}
+			return os.WriteFile(path("was a folder"), nil, 0o600)
+		},
+		"was a link": func() error {
+			if err := os.Symlink("known", path("was a link")); err != nil {
+				return err
+			}
+			drain(watch)
+			if err := os.Remove(path("was a link")); err != nil {
+				return err
+			}
+			return os.WriteFile(path("was a link"), nil, 0o600)
+		},
+	} {
+		must(t, come())
+		touches(t, watch, "folder")
+		drain(watch)
+		put(t, root, "folder/"+name, "changed")
+		touches(t, watch, "folder")
+		drain(watch)
+		must(t, os.Chmod(path(name), 0o640))
+		touches(t, watch, "folder")
+		drain(watch)
+		must(t, os.Remove(path(name)))
+		touches(t, watch, "folder")
+		drain(watch)
+		staysQuiet(t, watch)
+	}
+}
+
+// Pipes, sockets and devices are not opened: opening some of them has effects.
+func TestWhatIsNoFileIsNotOpened(t *testing.T) {
+	root := t.TempDir()
+	watch := watched(t, root)
+	must(t, unix.Mkfifo(filepath.Join(root, "pipe"), 0o600))
+	touches(t, watch, "")
+	drain(watch)
+	watch.lock.Lock()
+	if entry := watch.entries["pipe"]; entry == nil || entry.id != unwatched {
+		t.Errorf("%v", entry)
+	}
+	watch.lock.Unlock()
+	must(t, os.Remove(filepath.Join(root, "pipe")))
+	touches(t, watch, "")
+}
+
+// The mode of a folder is an entry of the one above, and the root has none.
+func TestTheModeOfAFolderIsReportedAbove(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "a/b/file", "x")
+	watch := watched(t, root)
+	must(t, os.Chmod(filepath.Join(root, "a/b"), 0o700))
+	touches(t, watch, "a", "a/b")
+	drain(watch)
+	must(t, os.Chmod(root, 0o700))
+	touches(t, watch, "")
+	drain(watch)
+	put(t, root, "a/b/file", "y")
+	touches(t, watch, "a/b")
+}
+
+// An entry that is forgotten leaves nothing: a session of days would take ever more memory, and open files.
+func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "kept/file", "x")
+	watch := watched(t, root)
+	for round := range 5 {
+		for number := range 20 {
+			put(t, root, filepath.Join("made", strings.Repeat("d", number%4+1), strings.Repeat("f", number+1)), "x")
+		}
+		touches(t, watch, "made/dddd")
+		drain(watch)
+		if round%2 == 0 {
+			must(t, os.Rename(filepath.Join(root, "made"), filepath.Join(root, "moved")))
+			touches(t, watch, "moved/dddd")
+			drain(watch)
+			must(t, os.RemoveAll(filepath.Join(root, "moved")))
+		} else {
+			must(t, os.RemoveAll(filepath.Join(root, "made")))
+		}
+		touches(t, watch, "")
+		drain(watch)
+		watch.lock.Lock()
+		watch.vnodes.lock.Lock()
+		counts := [4]int{len(watch.entries), len(watch.names), len(watch.vnodes.watches), len(watch.vnodes.ids)}
+		watch.vnodes.lock.Unlock()
+		watch.lock.Unlock()
+		if counts != [4]int{3, 3, 3, 3} {
+			t.Errorf("round %d: %v", round, counts)
+		}
+	}
+}
+
+// Changes of many files at once are all found, and those after them.
+func TestManyChangesAtOnceAreFound(t *testing.T) {
+	root := t.TempDir()
+	watch := watched(t, root)
+	var folders []string
+	for number := range 40 {
+		folder := filepath.Join("top", strings.Repeat("x", number+1))
+		folders = append(folders, folder)
+		for file := range 30 {
+			put(t, root, filepath.Join(folder, strings.Repeat("f", file+1)), "x")
+		}
+	}
+	touches(t, watch, folders...)
+	drain(watch)
+	for _, folder := range folders {
+		put(t, root, filepath.Join(folder, "fff"), "y")
+	}
+	touches(t, watch, folders...)
+	if problem := watch.Error(); problem != "" {
+		t.Error(problem)
+	}
+}
