@@ -32,7 +32,7 @@ class Registry:
 
     def push(self, name: str, *ports: str, tag: str = "latest", user: str = "", layers: Sequence[bytes] = ()) -> str:
         """Put an image there that exposes ports, with layers from the lowest; gives its digest."""
-        settings = {"ExposedPorts": {port: {} for port in ports}} if ports else {}
+        settings: dict[str, Any] = {"ExposedPorts": {port: {} for port in ports}} if ports else {}
         config = json.dumps({"config": settings | ({"User": user} if user else {})}).encode()
         for blob in (config, *layers):
             self.content[f"{name}/blobs/{_digest(blob)}"] = blob

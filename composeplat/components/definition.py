@@ -42,8 +42,7 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
     """Load and plan; errors end the program with every message, as errors of Pulumi."""
     try:
         loaded = load_definition(request)
-        loaded = _with_images_of_program(loaded, images, request)
-        loaded = replace(loaded, project=_with_image_users(loaded, plain_logins(request.logins)))
+        loaded = _with_image_users(_with_images_of_program(loaded, images, request), plain_logins(request.logins))
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         check_image_users(
             loaded.project,
@@ -71,12 +70,12 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
     return plan.with_confidential(loaded.confidential)
 
 
-def _with_image_users(loaded: Loaded, logins: Mapping[str, Login]) -> Project:
+def _with_image_users(loaded: Loaded, logins: Mapping[str, Login]) -> Loaded:
     if not Variables.from_layers(os.environ, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True):
-        return loaded.project
+        return loaded
     wanted, folder = named_users(loaded.project), cache_folder(os.environ) / "users"
     users = read_image_users(wanted, folder, os.environ, logins, needs_numbers=bool(loaded.settings.pod_security))
-    return with_image_users(loaded.project, users)
+    return replace(loaded, project=with_image_users(loaded.project, users))
 
 
 def _refuse_providers(loaded: Loaded) -> None:
