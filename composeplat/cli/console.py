@@ -232,4 +232,6 @@ def show_error(error: ComposeplatError, *, as_json: bool = False) -> None:
         write_json_lines([data])
         return
     word = "\x1b[1;31merror\x1b[0m" if wants_color(sys.stderr) else "error"
-    write_message(f"{word}: {error}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
+    text = f"{error}\n" + (f"  hint: {error.hint}\n" if error.hint else "")
+    # Servers and plugins write parts of messages. What is hidden is known as it is, and not with its controls escaped.
+    write_message(f"{word}: {printable(progress.masked_text(text))}")

@@ -281,7 +281,9 @@ def _interrupts_left_to(link: Link) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signal.signal(signal.SIGINT, lambda *_: link.interrupt())
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: link.end())
+        # nohup ignores SIGHUP.
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: link.end())
     try:
         yield
     finally:

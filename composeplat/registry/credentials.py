@@ -26,6 +26,7 @@ _HUB_ADDRESS = "https://index.docker.io/v1/"
 _HELPER_TIMEOUT_S = 30
 #: The user name with which a helper marks an identity token.
 _NO_ACCOUNT = "<token>"
+_MAPPINGS = ("auths", "credHelpers")
 
 
 @record(kw_only=True)
@@ -91,7 +92,10 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise ComposeplatError(
             f"the Docker configuration '{path}' can't be read: {reason.lower()}", "correct it, or run docker login"
         ) from error
-    return config if isinstance(config, dict) else {}
+    if not isinstance(config, dict):
+        return {}
+    wrong = [key for key in _MAPPINGS if key in config and not isinstance(config[key], dict)]
+    return {key: value for key, value in config.items() if key not in wrong}
 
 
 def _parse_entry(entry: Mapping[str, Any], address: str, path: Path) -> Login | None:

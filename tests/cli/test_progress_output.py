@@ -220,6 +220,14 @@ def test_json_on_a_terminal() -> None:
     assert [json.loads(line)["event"] for line in output.splitlines()].count("service") == 5
 
 
+def test_controls_in_an_error(hide: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer of a server may be in a message: its controls don't reach a terminal, and secrets with some are masked."""
+    hide(["pass\x1b[1mword"])
+    show_error(ComposeplatError("it answers '\x1b]0;title\x07 pass\x1b[1mword'", "see\x9b2J\nthe log"))
+
+    assert capsys.readouterr().err == "error: it answers '\\x1b]0;title\\x07 [secret]'\n  hint: see\\x9b2J\nthe log\n"
+
+
 def test_json_with_odd_secrets(hide: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
     """A secret that is a word of JSON, a number or a field is masked in texts, and the lines stay JSON."""
     hide(["null", "12345", "message"])

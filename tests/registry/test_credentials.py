@@ -217,3 +217,13 @@ def test_what_is_shown_of_logins(tmp_path: Path) -> None:
 
     assert "s3cret" not in repr(found)
     assert repr(Request(folder=tmp_path, logins={found.address: found})) == repr(Request(folder=tmp_path))
+
+
+@pytest.mark.parametrize("wrong", [[], "text", 5, None])
+def test_keys_of_a_wrong_type(environment: dict[str, str], tmp_path: Path, wrong: Any) -> None:
+    """They have no logins, and the other keys count."""
+    write(tmp_path, {"auths": wrong, "credHelpers": wrong})
+    assert find_login("r.example.com", environment) is None
+
+    write(tmp_path, {"auths": {"r.example.com": {"auth": encoded("ann:s3cret")}}, "credHelpers": wrong})
+    assert find_login("r.example.com", environment) == login("ann", "s3cret")
