@@ -221,7 +221,7 @@ def test_json_on_a_terminal() -> None:
 
 
 def test_controls_in_an_error(hide: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
-    """The answer of a server may be in a message: its controls don't reach a terminal, and secrets with some are masked."""
+    """The answer of a server may be in a message: no controls reach a terminal, and a secret with some is masked."""
     hide(["pass\x1b[1mword"])
     show_error(ComposeplatError("it answers '\x1b]0;title\x07 pass\x1b[1mword'", "see\x9b2J\nthe log"))
 
