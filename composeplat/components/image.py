@@ -171,7 +171,8 @@ def _add_to(digest: Any, path: str, name: str) -> None:
     if os.path.islink(path):
         digest.update(os.fsencode(os.readlink(path)))
         return
-    with open(path, "rb") as stream:
+    # The builder reports a file that it can't read, unless .dockerignore leaves it out.
+    with contextlib.suppress(OSError), open(path, "rb") as stream:
         digest.update(hashlib.file_digest(stream, "sha256").digest())
 
 

@@ -238,6 +238,18 @@ def test_contexts_that_the_provider_would_not_see_change(project: Project) -> No
     assert first["buildArgs"] == again["buildArgs"] != changed["buildArgs"]
 
 
+def test_a_file_of_another_context_that_can_not_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is left to the builder, which may not need it."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("composeplat.components.image.hashlib.file_digest", refuse)
+    build = "{context: ., additional_contexts: {a: ./common}}"
+
+    assert "buildArgs" in inputs(project, build, **{".dockerignore": "*\n"})
+
+
 def test_host_content_is_laid_out_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files and folders stand under their numbers, with their modes, links followed, and what was there before gone."""
     monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path / "cache"))
