@@ -181,6 +181,11 @@ class Events:
             change = replace(change, operation=operation, differences=differences)
         self.changes[change.urn] = change
 
+    def leave_out(self, urns: Iterable[str]) -> None:
+        """Drop the changes of resources that a deploy leaves alone."""
+        for urn in urns:
+            self.changes.pop(urn, None)
+
     def count_operations(self) -> dict[str, int]:
         counts: dict[str, int] = {}
         for change in self.changes.values():

@@ -295,17 +295,22 @@ class Workspace:
 
     def drop_pending(self) -> None:
         """Remove pending operations, which a kill leaves: Pulumi would warn for ever, and labels find their objects."""
-        if not (self.read_state() or {}).get("pending_operations"):
+        self.change_state(
+            lambda state: {**state, "pending_operations": []} if state.get("pending_operations") else None
+        )
+
+    def change_state(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+        """Replace the state by what ``change`` makes of it; None leaves it."""
+        if change(self.read_state() or {}) is None:
             return
-        # They may be those of another machine's run, which has written more since they were read.
+        # Another machine's run may have written more since it was read.
         self._read.clear()
-        state = self.read_state() or {}
-        if not state.get("pending_operations"):
+        changed = change(self.read_state() or {})
+        if changed is None:
             return
-        sound = {"version": 3, "deployment": {**state, "pending_operations": []}}
         path = self.folder / "mended.json"
         with writing(path):
-            write_private(path, json.dumps(sound))
+            write_private(path, json.dumps({"version": 3, "deployment": changed}))
         try:
             done = self.runner.run_locked("stack", "import", "--stack", self.namespace, "--file", str(path))
             if done.status and self.unlock(done.output):

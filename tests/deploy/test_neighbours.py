@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from composeplat.cluster.api import kind_path
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_up import SH, Up
 
@@ -105,3 +106,55 @@ def pods_of(environment: Environment, deployment: str) -> set[str]:
     assert found is not None
     wanted = found["spec"]["selector"]["matchLabels"].items()
     return {pod["metadata"]["name"] for pod in environment.pods() if wanted <= pod["metadata"]["labels"].items()}
+
+
+TWO = f"""\
+services:
+  web: {{image: 'busybox:1.37', command: "{SLEEP}", stop_grace_period: 0}}
+  api: {{image: 'busybox:1.37', command: "{SLEEP}", stop_grace_period: 0, depends_on: [web]}}
+"""
+
+
+def take_name(environment: Environment, name: str) -> str:
+    """Delete a Deployment of the environment, and create another one of its name; gives the uid."""
+    spec = {"containers": [{"name": "c", "image": "busybox:1.37", "command": ["sleep", "1000"]}]}
+    template = {"metadata": {"labels": {"app": "others"}}, "spec": {**spec, "terminationGracePeriodSeconds": 0}}
+    with environment.api() as api:
+        api.delete(f"{kind_path('apps/v1', 'Deployment', environment.namespace)}/{name}")
+        until(lambda: environment.get("apps/v1", "Deployment", name) is None)
+        made = api.apply(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": name, "namespace": environment.namespace, "labels": {"app": "others"}},
+                "spec": {"selector": {"matchLabels": {"app": "others"}}, "template": template},
+            }
+        )
+    return str(made["metadata"]["uid"])
+
+
+def is_left(environment: Environment, name: str, uid: str) -> bool:
+    found = environment.get("apps/v1", "Deployment", name)
+    return found is not None and found["metadata"]["uid"] == uid and "deletionTimestamp" not in found["metadata"]
+
+
+def test_an_object_that_someone_else_created_again(environment: Environment) -> None:
+    """It has the name of one of ours that was deleted: no deploy without its service and no destroy deletes it."""
+    environment.deploy(TWO).expect()
+    web = take_name(environment, "web")
+    lines = [line.replace(", depends_on: [web]", "") for line in TWO.splitlines() if "web: " not in line]
+    environment.write("\n".join(lines))
+
+    preview = environment.platform("preview").expect()
+    assert "Deployment web" not in preview.stdout
+    assert "Service web" in preview.stdout
+    assert "Deployment/web stays" in preview.stdout + preview.stderr
+    deployed = environment.deploy().expect()
+    assert "Deployment/web stays" in deployed.stderr
+    assert is_left(environment, "web", web)
+
+    api = take_name(environment, "api")
+    environment.platform("destroy", "--yes").expect()
+    assert is_left(environment, "web", web)
+    assert is_left(environment, "api", api)
+    assert environment.get("v1", "Service", "api") is None

@@ -29,6 +29,7 @@ from composeplat.engine.dev_workloads import (
 )
 from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
+from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.image_updates import update_images
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.operations.preview import preview, preview_plan
@@ -74,6 +75,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     stack, api, plan, options = recording.stack, recording.api, recording.plan, recording.options
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
     stack.workspace.drop_pending()
+    forget_foreign(stack, live_state)
     state = stack.state
     _replace_volumes(stack, api, plan, live_state, options, volumes)
     counts = autoscaled_replicas(api, plan, live_state)

@@ -8,6 +8,7 @@ from composeplat.cluster.api import Api
 from composeplat.engine import pulumi_runs
 from composeplat.engine.deletion import wait_until_deleted, wait_until_no_pods
 from composeplat.engine.events import Events
+from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import CLAIM, LiveState, api_path, object_keys
@@ -40,6 +41,7 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
         stack.workspace.make_stack()
         stack.check_cluster()
         stack.workspace.drop_pending()
+        forget_foreign(stack, read_live_state(api, stack.namespace))
         events = _forget_all(stack)
         recording.note_changes(events)
         stack.stop_if_interrupted("the next 'platform destroy' deletes the rest")

@@ -10,6 +10,7 @@ from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
 from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
+from composeplat.engine.foreign_objects import find_foreign, foreign_notes
 from composeplat.engine.history import ended_well
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.outcomes import DeployOptions, Outcome
@@ -57,8 +58,11 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     stack.stop_if_interrupted()
     if result.status and not events.is_refused:
         raise pulumi_runs.run_error(result, events)
+    foreign = find_foreign(state, live_state, stack.environment_name)
+    events.leave_out(foreign)
     part = plan.limited_to(options.services)
     notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state), *unknown]
+    notes += foreign_notes(foreign.values())
     outcome = Outcome(
         changes=events.effective_changes,
         counts=no_change.complete(events.count_operations(), parts),

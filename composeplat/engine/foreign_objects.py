@@ -1,0 +1,66 @@
+"""Objects that the state has, and that are someone else's now: deleted behind the state, and created by another tool.
+
+Owns how they are found, and that the state forgets them: Pulumi would delete them by their names. Pure, but for the
+notes; the state is changed by :mod:`~composeplat.engine.workspace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from composeplat.engine.preflight import Key, LiveState, belongs_to
+from composeplat.engine.stack import Stack
+
+_REFERENCES = ("dependencies", "replaceWith")
+
+
+def find_foreign(state: Mapping[str, Any], live_state: LiveState, environment: str) -> dict[str, Key]:
+    """Return the objects by URN. One with the recorded uid is the same, whatever its labels are now."""
+    found: dict[str, Key] = {}
+    for resource in state.get("resources") or ():
+        manifest = resource.get("inputs") or {}
+        key = (str(manifest.get("kind")), str((manifest.get("metadata") or {}).get("name")))
+        head = live_state.object_metadata.get(key)
+        if head is None or not str(resource.get("type", "")).startswith("kubernetes:"):
+            continue
+        recorded = ((resource.get("outputs") or {}).get("metadata") or {}).get("uid")
+        if not belongs_to(head, environment) and head["metadata"].get("uid") != recorded:
+            found[str(resource["urn"])] = key
+    return found
+
+
+def without_resources(state: Mapping[str, Any], urns: Collection[str]) -> dict[str, Any] | None:
+    """Return the state without some resources and without references to them; None if it has none of them."""
+    resources = state.get("resources") or []
+    kept = [_without_references(resource, urns) for resource in resources if resource.get("urn") not in urns]
+    return None if len(kept) == len(resources) else {**state, "resources": kept}
+
+
+def _without_references(resource: Mapping[str, Any], urns: Collection[str]) -> dict[str, Any]:
+    left: dict[str, Any] = {key: _others(resource[key], urns) for key in _REFERENCES if resource.get(key)}
+    properties: Mapping[str, Any] = resource.get("propertyDependencies") or {}
+    if properties:
+        left["propertyDependencies"] = {name: _others(found or (), urns) for name, found in properties.items()}
+    deleted_with = {"deletedWith": ""} if resource.get("deletedWith") in urns else {}
+    return {**resource, **left, **deleted_with}
+
+
+def _others(found: Iterable[str], urns: Collection[str]) -> list[str]:
+    return [urn for urn in found if urn not in urns]
+
+
+def forget_foreign(stack: Stack, live_state: LiveState) -> None:
+    """Remove the objects from the state before a run that would delete them."""
+    found = find_foreign(stack.state, live_state, stack.environment_name)
+    if found:
+        stack.workspace.change_state(lambda state: without_resources(state, found))
+    for note in foreign_notes(found.values()):
+        stack.note(note)
+
+
+def foreign_notes(keys: Collection[Key]) -> list[str]:
+    return [
+        f"{kind}/{name} stays: someone else has created it since this environment's own was deleted"
+        for kind, name in keys
+    ]
