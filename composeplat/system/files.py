@@ -185,8 +185,11 @@ def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in texts:
-        if os.path.lexists(folder / name) and not _is_marked(folder / name, mark):
-            raise FileExistsError(errno.EEXIST, f"it has another '{name}', which would be lost", str(folder / name))
+        path = folder / name
+        # A folder can't be replaced anyway, which is the error then.
+        is_folder = path.is_dir() and not path.is_symlink()
+        if os.path.lexists(path) and not is_folder and not _is_marked(path, mark):
+            raise FileExistsError(errno.EEXIST, f"it has another '{name}', which would be lost", str(path))
     write_files({folder / name: f"{mark}\n{text}" for name, text in texts.items()}, errors="backslashreplace")
     for path in sorted(folder.glob("*.yaml")):
         if path.name not in texts and _is_marked(path, mark):

@@ -212,7 +212,7 @@ def test_write_folder_over_a_file_of_others(tmp_path: Path) -> None:
     """A folder in the way is left, and nothing half written stays behind."""
     (tmp_path / "a.yaml").mkdir()
 
-    with pytest.raises(OSError, match=r"it has another 'a.yaml'"):
+    with pytest.raises(OSError, match="Is a directory"):
         write_folder(tmp_path, {"a.yaml": "1\n"}, mark="# ours")
 
     assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
