@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,50 +31,15 @@ app = App(
     help="Start, stop and inspect the local cluster.",
 )
 
-ApiPort = Annotated[
-    int,
-    typer.Option(
-        "--api-port",
-        metavar="PORT",
-        min=0,
-        max=65535,
-        show_default=False,
-        help="Port of the API server on this machine, else 16443.",
-    ),
-]
-RegistryPort = Annotated[
-    int,
-    typer.Option(
-        "--registry-port",
-        metavar="PORT",
-        min=0,
-        max=65535,
-        show_default=False,
-        help="Port of the registry on this machine, else 5000.",
-    ),
-]
-HttpsPort = Annotated[
-    int,
-    typer.Option(
-        "--https-port",
-        metavar="PORT",
-        min=0,
-        max=65535,
-        show_default=False,
-        help="Port of the endpoints on this machine, else 443.",
-    ),
-]
-HttpPort = Annotated[
-    int,
-    typer.Option(
-        "--http-port",
-        metavar="PORT",
-        min=0,
-        max=65535,
-        show_default=False,
-        help="HTTP port of the endpoints on this machine, else 80.",
-    ),
-]
+
+def _port_option(name: str, help_text: str) -> Any:
+    return typer.Option(name, metavar="PORT", min=0, max=65535, show_default=False, help=help_text)
+
+
+ApiPort = Annotated[int, _port_option("--api-port", "Port of the API server on this machine, else 16443.")]
+RegistryPort = Annotated[int, _port_option("--registry-port", "Port of the registry on this machine, else 5000.")]
+HttpsPort = Annotated[int, _port_option("--https-port", "Port of the endpoints on this machine, else 443.")]
+HttpPort = Annotated[int, _port_option("--http-port", "HTTP port of the endpoints on this machine, else 80.")]
 Simulated = Annotated[
     int,
     typer.Option(

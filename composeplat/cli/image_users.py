@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from composeplat import progress
 from composeplat.compose.load import Loaded
-from composeplat.compose.variables import Variables
+from composeplat.compose.variables import asks_registries
 from composeplat.plan.image_users import named_users, with_image_users
 
 #: A definition is read several times in a command: a silent registry makes it wait once.
@@ -25,14 +25,11 @@ def look_up_users(loaded: Loaded) -> Loaded:
     wanted = {
         image: names for image, names in named_users(loaded.project).items() if now >= _failed_until.get(image, 0.0)
     }
-    if not wanted:
+    if not wanted or not asks_registries(os.environ):
         return loaded
-    from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE
     from composeplat.registry.image_users import read_image_users
     from composeplat.system.folders import cache_folder
 
-    if not Variables.from_layers(os.environ, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True):
-        return loaded
     folder, settings = cache_folder(os.environ) / "users", loaded.settings
     numbers = bool(settings.pod_security)
     with progress.step("reading the users of the images", is_transient=True):

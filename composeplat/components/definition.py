@@ -21,7 +21,7 @@ from composeplat.compose.model import Project, Service
 from composeplat.compose.options import Request
 from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
 from composeplat.compose.values import BadValue, parse_image
-from composeplat.compose.variables import Variables, looks_secret
+from composeplat.compose.variables import asks_registries, looks_secret
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted, quoted
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.extras import ExtraObject, Extras, check_services, plan_extras
@@ -29,7 +29,6 @@ from composeplat.plan.image_users import named_users, with_image_users
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
-from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE
 from composeplat.registry.image_config import read_users
 from composeplat.registry.image_users import read_image_users
 from composeplat.system.folders import cache_folder
@@ -71,7 +70,7 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
 
 
 def _with_image_users(loaded: Loaded, logins: Mapping[str, Login]) -> Loaded:
-    if not Variables.from_layers(os.environ, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True):
+    if not asks_registries(os.environ):
         return loaded
     wanted, folder = named_users(loaded.project), cache_folder(os.environ) / "users"
     users = read_image_users(wanted, folder, os.environ, logins, needs_numbers=bool(loaded.settings.pod_security))

@@ -13,18 +13,18 @@ from typing import Any
 import pulumi
 
 from composeplat.compose.placeholders import has_placeholder
-from composeplat.compose.variables import Variables
+from composeplat.compose.variables import asks_registries
 from composeplat.plan.desired import BuiltImage, DesiredObject, Manifest
 from composeplat.plan.services import add_image_ports
 from composeplat.registry.credentials import Login
-from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE, ExposedPorts
+from composeplat.registry.exposed_ports import ExposedPorts
 from composeplat.registry.image_config import Ports
 from composeplat.system.folders import cache_folder
 
 
 class ImagePorts:
     def __init__(self, logins: Mapping[str, Login]) -> None:
-        is_enabled = Variables.from_layers(os.environ, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True)
+        is_enabled = asks_registries(os.environ)
         self._exposed = ExposedPorts(cache_folder(os.environ) / "ports", os.environ, logins) if is_enabled else None
 
     def start_reading(self, objects: tuple[DesiredObject, ...]) -> None:

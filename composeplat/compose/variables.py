@@ -14,6 +14,9 @@ from composeplat.compose.values import BadValue, parse_bool
 from composeplat.diagnostics import Span
 from composeplat.system.records import mutable, record
 
+#: If this variable is false, no registry is asked.
+IMAGE_PORTS_VARIABLE = "PLATFORM_IMAGE_PORTS"
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 SHELL, ENV_FILE, PLATFORM = "shell", ".env", "platform"
@@ -99,6 +102,11 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 
 def is_variable_name(name: str) -> bool:
     return _VARIABLE_NAME.match(name) is not None
+
+
+def asks_registries(environment: Mapping[str, str]) -> bool:
+    """Return whether registries are asked for the ports and the users of images."""
+    return Variables.from_layers(environment, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True)
 
 
 def storable(values: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from composeplat.engine.preflight import Key, LiveState, belongs_to
+from composeplat.engine.preflight import Key, LiveState, belongs_to, objects_of
 from composeplat.engine.stack import Stack
 
 _REFERENCES = ("dependencies", "replaceWith")
@@ -18,14 +18,10 @@ _REFERENCES = ("dependencies", "replaceWith")
 def find_foreign(state: Mapping[str, Any], live_state: LiveState, environment: str) -> dict[str, Key]:
     """Return the objects by URN. One with the recorded uid is the same, whatever its labels are now."""
     found: dict[str, Key] = {}
-    for resource in state.get("resources") or ():
-        manifest = resource.get("inputs") or {}
-        key = (str(manifest.get("kind")), str((manifest.get("metadata") or {}).get("name")))
+    for key, resource in objects_of(state):
         head = live_state.object_metadata.get(key)
-        if head is None or not str(resource.get("type", "")).startswith("kubernetes:"):
-            continue
         recorded = ((resource.get("outputs") or {}).get("metadata") or {}).get("uid")
-        if not belongs_to(head, environment) and head["metadata"].get("uid") != recorded:
+        if head is not None and not belongs_to(head, environment) and head["metadata"].get("uid") != recorded:
             found[str(resource["urn"])] = key
     return found
 

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from composeplat.compose.variables import Variables
+from composeplat.compose.variables import asks_registries
 from composeplat.engine.changed_parts import fixed_facts
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import ImageBuild, Plan
-from composeplat.registry.exposed_ports import IMAGE_PORTS_VARIABLE, ExposedPorts
+from composeplat.registry.exposed_ports import ExposedPorts
 from composeplat.registry.image_config import Ports
 from composeplat.system.folders import cache_folder
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
@@ -103,7 +103,7 @@ def _passphrase(backend: Mapping[str, str], environment: Mapping[str, str]) -> s
 
 def _image_ports(stack: Stack, plan: Plan) -> list[Any]:
     """The ports of images as they were read from their registries; they are read again after a time."""
-    if not Variables.from_layers(stack.variables, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True):
+    if not asks_registries(stack.variables):
         return []
     images = {desired.ports_of for desired in plan.objects if isinstance(desired.ports_of, str)} - {""}
     exposed = ExposedPorts(cache_folder(stack.variables) / "ports", stack.variables)

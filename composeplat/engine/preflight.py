@@ -6,7 +6,7 @@ Owns the kinds and keys of an environment's objects, and the comparison of a pla
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -266,24 +266,23 @@ def resources_of_others(state: Mapping[str, Any], environment: str) -> list[str]
 
 def missing_from_cluster(state: Mapping[str, Any], live_state: LiveState) -> list[str]:
     """Objects that the state has and the cluster has not: someone deleted them, or a kill came between."""
-    gone = []
-    for resource in state.get("resources") or []:
-        manifest = resource.get("inputs") or {}
-        kind = manifest.get("kind")
-        if kind in KINDS and kind != CLAIM and str(resource.get("type", "")).startswith("kubernetes:"):
-            name = manifest.get("metadata", {}).get("name")
-            if live_state.lacks((kind, name)):
-                gone.append(str(resource["urn"]))
-    return gone
+    return [
+        str(resource["urn"])
+        for key, resource in objects_of(state)
+        if key[0] in KINDS and key[0] != CLAIM and live_state.lacks(key)
+    ]
+
+
+def objects_of(state: Mapping[str, Any]) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    """Yield the Kubernetes objects of a state, by kind and name."""
+    for resource in state.get("resources") or ():
+        if str(resource.get("type", "")).startswith("kubernetes:"):
+            manifest = resource.get("inputs") or {}
+            yield (str(manifest.get("kind")), str((manifest.get("metadata") or {}).get("name"))), resource
 
 
 def known_to_state(state: Mapping[str, Any]) -> set[Key]:
-    known = set()
-    for resource in state.get("resources") or []:
-        manifest = resource.get("inputs") or {}
-        if str(resource.get("type", "")).startswith("kubernetes:") and not resource.get("delete"):
-            known.add((str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name"))))
-    return known
+    return {key for key, resource in objects_of(state) if not resource.get("delete")}
 
 
 def unknown_to_state(plan: Plan, state: Mapping[str, Any], live_state: LiveState) -> list[Key]:

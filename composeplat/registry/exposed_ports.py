@@ -26,8 +26,6 @@ from composeplat.system.atomic import write_file
 from composeplat.system.deadline import Deadline
 from composeplat.system.records import record
 
-#: If this variable is false, no registry is asked.
-IMAGE_PORTS_VARIABLE = "PLATFORM_IMAGE_PORTS"
 _TAG_CACHED_S = 24 * 3600.0
 _SILENT_REGISTRY_CACHED_S = 3600.0
 _UNUSED_ENTRY_KEPT_S = 90 * 24 * 3600.0
