@@ -170,6 +170,20 @@ def test_from_the_start(live: LivePage, tab: Tab) -> None:
     assert [reader.request.tail for reader in live.fake.readers] == [500, None]
 
 
+def test_from_the_start_at_once(live: LivePage, tab: Tab) -> None:
+    """The first line is shown, also where all lines come before the list is drawn."""
+    live.fake.log += [line(number) for number in range(3000)]
+    live.open("logs")
+    tab.wait_for(f"{SHOWN}.at(-1) === 'line 2999'")
+    tab.run("logs.list.draw = () => {}")
+    live.press("From the start")
+    tab.wait_for("logs.buffer.lines.length === 3000")
+    tab.run("delete logs.list.draw; logs.list.draw()")
+
+    tab.wait_for(f"{SHOWN}[0] === 'line 0'")
+    assert not tab.run(f"{FOLLOW}.checked")
+
+
 def test_services_of_a_stream(live: LivePage, tab: Tab) -> None:
     """Only the lines of the chosen services are read, and the stream before is closed."""
     live.fake.log += [line(1, "web"), line(2, "db"), "db has no pods: it is asleep"]

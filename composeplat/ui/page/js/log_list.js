@@ -132,12 +132,12 @@ class LogList {
   scrolled() {
     const rest = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight;
     const isAtEnd = rest < LogList.ROW_HEIGHT;
-    const isUpward = this.box.scrollTop < this.lastTop;
+    const distance = this.box.scrollTop - this.lastTop;
     this.lastTop = this.box.scrollTop;
-    if (this.isFollowing && isUpward && !isAtEnd) {
+    if (this.isFollowing && distance < 0 && !isAtEnd) {
       this.isFollowing = false;
       this.onFollow(false);
-    } else if (!this.isFollowing && isAtEnd && !isUpward && this.selected === null) {
+    } else if (!this.isFollowing && isAtEnd && distance > 0 && this.selected === null) {
       this.isFollowing = true;
       this.onFollow(true);
     }

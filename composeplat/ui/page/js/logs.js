@@ -49,6 +49,7 @@ const logs = (() => {
     buffer.clear();
     buffer.filter(query, services);
     list.select(null);
+    list.scrollTo(0);
     list.follow(!isFromStart);
     connectStream(environment, services);
   }
