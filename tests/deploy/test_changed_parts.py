@@ -39,9 +39,9 @@ CHANGES = {
 
 
 def given(ran: Ran) -> str:
-    """How many services Pulumi was given; empty if it was given all."""
+    """How many services Pulumi was given; if it was given all, the reasons for it."""
     found = re.search(r"Pulumi is given (\d+ of \d+) services", ran.stderr)
-    return found[1] if found else ""
+    return found[1] if found else "\n".join(re.findall(r".*Pulumi has to look for changes.*", ran.stderr))
 
 
 def state_of(environment: Environment) -> dict[str, Any]:
@@ -74,7 +74,8 @@ def test_the_same_state(environment: Environment, before: str, after: str, servi
     """A run of everything afterwards finds no change, and each resource with the same inputs and dependencies."""
     environment.variables["PLATFORM_FULL"] = "true"
     environment.write(FILE)
-    environment.platform("deploy").expect()
+    first = environment.platform("deploy", "--debug").expect()
+    assert "the next run has to ask Pulumi too" not in first.stderr, first.stderr
     environment.write(FILE.replace(before, after))
 
     shown = environment.platform("preview", "--debug").expect()
