@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, TypeVar
 
 import typer
@@ -17,10 +17,12 @@ from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, stack_for
+from composeplat.cli.run_image import Process, read_process, read_user
 from composeplat.cli.run_job import run_job
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, container_of
+from composeplat.compose.model import User
 from composeplat.compose.values import BadValue, parse_user, split_command, split_pair
 from composeplat.dev import container_commands
 from composeplat.dev.container_commands import Command
@@ -33,13 +35,10 @@ from composeplat.engine.scaling import remembered_replicas
 from composeplat.names import is_env_name
 from composeplat.plan.desired import ServicePlan
 from composeplat.plan.templates import pod_template
-from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, login_finder
-from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
 from composeplat.system.deadline import Deadline
 
 app = App()
 T = TypeVar("T")
-_Process = tuple[tuple[str, ...], tuple[str, ...]]
 _MAX_SHOWN_CHARS = 80
 
 
@@ -61,7 +60,9 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
             _check_trigger(planned, service)
             run_of_schedule = RunJob(api=api, plan=plan, service=found)
             return run_job(run_of_schedule, workload, detached=options.detached, timeout=choice.timeout)
-        args = _args(workload, options, planned, pods.service)
+        container = container_of(pod_template(workload)["spec"], found.cluster_name)
+        options = replace(options, user=read_user(options.user, container["image"], planned))
+        args = _args(container, options, planned, found)
         if options.detached:
             return _detach(pods, workload, options, args)
         with ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
@@ -119,11 +120,10 @@ def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> Non
             raise ComposeplatError(message, "platform wake, or run it with --no-deps")
 
 
-def _args(workload: Object, options: RunOptions, planned: Planned, service: ServicePlan) -> list[str]:
-    container = container_of(pod_template(workload)["spec"], service.cluster_name)
-    image: _Process = ((), ())
+def _args(container: Object, options: RunOptions, planned: Planned, service: ServicePlan) -> list[str]:
+    image: Process = ((), ())
     if needs_image(container, options):
-        read = _image_process(container["image"], planned)
+        read = read_process(container["image"], planned)
         if read is None and not options.command:
             message = f"the command of image '{container['image']}' can't be read from its registry"
             raise ComposeplatError(message, f"name a command: platform run {service.name} COMMAND")
@@ -134,23 +134,6 @@ def _args(workload: Object, options: RunOptions, planned: Planned, service: Serv
     if not args:
         raise ComposeplatError(f"service '{service}' has no command", f"platform run {service.name} COMMAND")
     return args
-
-
-def _image_process(image: str, planned: Planned) -> _Process | None:
-    """Read the entrypoint and the command of an image; none if its registry does not answer."""
-    login_for = login_finder(planned.loaded.settings.logins, os.environ)
-    for name in _addresses(image, planned):
-        with contextlib.suppress(*READ_ERRORS):
-            return ImageConfig(name, login_for, Deadline(TIMEOUT_S)).process()
-    return None
-
-
-def _addresses(image: str, planned: Planned) -> list[str]:
-    """The local cluster looks into its own registry before it asks Docker Hub."""
-    reference = ImageReference.parse(image)
-    if planned.target.layout is None or reference.registry != DOCKER_HUB:
-        return [image]
-    return [f"{planned.target.registry}/{reference.repository}:{reference.version}", image]
 
 
 def _environment(pairs: list[str]) -> dict[str, str]:
@@ -165,14 +148,8 @@ def _environment(pairs: list[str]) -> dict[str, str]:
     return found
 
 
-def _user(text: str) -> tuple[int | None, int | None]:
-    if not text:
-        return None, None
-    read = _parsed(parse_user, text, "--user")
-    if name := read.user_name or read.group_name:
-        message = f"'{printable(name)}' is known to the image alone: give its number"
-        raise typer.BadParameter(message, param_hint="--user")
-    return read.uid, read.gid
+def _user(text: str) -> User:
+    return User.of(_parsed(parse_user, text, "--user")) if text else User()
 
 
 def _parsed(parse: Callable[[str], T], text: str, option: str) -> T:
@@ -211,7 +188,7 @@ def run_command(
     ] = None,
     working_dir: Annotated[str, typer.Option("--workdir", "-w", metavar="DIR", help="Run in another folder.")] = "",
     user: Annotated[
-        str, typer.Option("--user", "-u", metavar="UID[:GID]", help="Run as another user, by number.")
+        str, typer.Option("--user", "-u", metavar="USER[:GROUP]", help="Run as another user, by number or name.")
     ] = "",
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the pod's name, and don't wait.")] = False,
     no_terminal: Annotated[
@@ -223,14 +200,12 @@ def run_command(
     ] = True,
 ) -> int:
     """Run a command in a pod of its own, with the settings of a service, and exit with its status."""
-    uid, gid = _user(user)
     options = RunOptions(
         command=tuple(without_dashes(command or [])),
         entrypoint=None if entrypoint is None else _parsed(split_command, entrypoint, "--entrypoint"),
         environment=_environment(env or []),
         working_dir=working_dir,
-        uid=uid,
-        gid=gid,
+        user=_user(user),
         detached=detach,
         kept=detach or not rm,
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Self
 
 from composeplat.compose.ai_model import AiModel, ModelUse
 from composeplat.compose.extension_model import Extensions, Patch
@@ -19,6 +20,7 @@ from composeplat.compose.network_model import HOST_NETWORK, Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles, SharedPod
 from composeplat.compose.provider_model import Provider
 from composeplat.compose.rollout_model import Mode, Scheduling
+from composeplat.compose.values import UserText
 from composeplat.compose.watch_model import WatchRule
 from composeplat.system.records import record
 
@@ -189,6 +191,10 @@ class User:
     group_name: str = ""
     is_missing: bool = False
     """Whether the files of the image were read, and lack a name."""
+
+    @classmethod
+    def of(cls, read: UserText) -> Self:
+        return cls(uid=read.uid, gid=read.gid, user_name=read.user_name, group_name=read.group_name)
 
     @property
     def has_names(self) -> bool:

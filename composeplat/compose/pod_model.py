@@ -160,6 +160,8 @@ class ContainerOptions:
     tty: bool = False
     groups: tuple[int, ...] = ()
     """The groups of the program besides its own."""
+    group_names: Mapping[int, str] = field(default_factory=dict)
+    """The position in ``group_add`` -> the name of a group, of which the image has the number."""
     sysctls: Mapping[str, str] = field(default_factory=dict)
     security: SecurityOptions = field(default_factory=SecurityOptions)
     host_users: bool | None = None

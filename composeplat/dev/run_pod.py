@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
 from composeplat.cluster.snapshot import Object, container_of, has_ended, without_no_node
+from composeplat.compose.model import User
 from composeplat.dev.holder import make_holder
 from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION, shorten
 from composeplat.plan.arguments import escape
@@ -43,8 +44,8 @@ class RunOptions:
     entrypoint: tuple[str, ...] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     working_dir: str = ""
-    uid: int | None = None
-    gid: int | None = None
+    user: User = User()
+    """None of its numbers is the service's; its names are looked up in the image before a pod is made."""
     detached: bool = False
     kept: bool = False
 
@@ -160,7 +161,7 @@ def _change(container: Object, options: RunOptions) -> None:
         container["env"] = [*kept, *values]
     if options.working_dir:
         container["workingDir"] = options.working_dir
-    for key, number in (("runAsUser", options.uid), ("runAsGroup", options.gid)):
+    for key, number in (("runAsUser", options.user.uid), ("runAsGroup", options.user.gid)):
         if number is not None:
             container.setdefault("securityContext", {})[key] = number
 

@@ -6,13 +6,14 @@ Must not read an image: :mod:`composeplat.registry.image_users` does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from composeplat.compose.model import Project, Service, User
 from composeplat.compose.origins import Checker
 from composeplat.compose.placeholders import has_placeholder
+from composeplat.compose.pod_model import ContainerOptions
 from composeplat.compose.user_names import NUMBERS_HINT, describe_unknown
 
 if TYPE_CHECKING:  # a plan alone reads no registry
@@ -23,9 +24,15 @@ def named_users(project: Project) -> dict[str, set[str]]:
     """Return the users with names, by the image whose files have their numbers; built images are not read."""
     found: dict[str, set[str]] = {}
     for service in project.services.values():
-        if service.user is not None and service.user.has_names and _is_readable(service):
-            found.setdefault(service.image, set()).add(service.user.text)
+        users = [service.user, *_groups(service)] if _is_readable(service) else []
+        if names := {user.text for user in users if user is not None and user.has_names}:
+            found.setdefault(service.image, set()).update(names)
     return found
+
+
+def _groups(service: Service) -> Iterator[User]:
+    """The groups that are names, each as a user that has no name."""
+    return (User(group_name=name) for name in service.container.group_names.values())
 
 
 def _is_readable(service: Service) -> bool:
@@ -43,9 +50,20 @@ def with_image_users(project: Project, images: Mapping[str, ImageUsers]) -> Proj
 
 def _with_numbers(service: Service, images: Mapping[str, ImageUsers]) -> Service:
     image = images.get(service.image) if _is_readable(service) else None
-    if image is None or service.user is None or not service.user.has_names:
+    if image is None:
+        return service
+    if service.container.group_names:
+        service = replace(service, container=_with_group_numbers(service.container, image))
+    if service.user is None or not service.user.has_names:
         return service
     return replace(service, user=resolve_user(service.user, image))
+
+
+def _with_group_numbers(container: ContainerOptions, image: ImageUsers) -> ContainerOptions:
+    names = container.group_names
+    numbers = [image.groups[name] for name in names.values() if name in image.groups]
+    unknown = {position: name for position, name in names.items() if name not in image.groups}
+    return replace(container, groups=tuple(dict.fromkeys((*container.groups, *numbers))), group_names=unknown)
 
 
 def resolve_user(user: User, image: ImageUsers) -> User | None:
@@ -68,3 +86,6 @@ def check_user_names(checker: Checker, service: Service) -> None:
     if service.user is not None and service.user.has_names:
         path = ("services", service.name, "user")
         checker.add("non-numeric-user", path, describe_unknown(service.user), NUMBERS_HINT)
+    for position in service.container.group_names:
+        message = "names a group that only the image knows, and has no effect"
+        checker.add("non-numeric-user", ("services", service.name, "group_add", position), message, "give its number")

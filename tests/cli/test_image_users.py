@@ -89,3 +89,16 @@ def test_where_no_registry_may_be_asked(run: Any, registry: Registry) -> None:
     assert WARNING in run("node", "render", PLATFORM_IMAGE_PORTS="false").stderr
     assert WARNING in run("node", "check", "--offline").stdout
     assert registry.asked == []
+
+
+def test_names_of_groups(registry: Registry, project: Project, tmp_path: Path) -> None:
+    """They become the numbers of the image, also where no user is named; another has no effect, and is named."""
+    service = f"{{image: '{registry.host}/other', group_add: [7, staff, wheel, '50']}}"
+    folder = project({"compose.yaml": f"services: {{web: {service}}}"}).path
+    shell = {"COMPOSEPLAT_CACHE": str(tmp_path / "cache"), "PLATFORM_FULL": "true"}
+    outcome = run_here("render", folder=folder, **shell).assert_success()
+
+    (deployment,) = [item for item in yaml.safe_load_all(outcome.stdout) if item["kind"] == "Deployment"]
+    assert deployment["spec"]["template"]["spec"]["securityContext"]["supplementalGroups"] == [7, 50]
+    assert "services.web.group_add[2] names a group that only the image knows, and has no effect" in outcome.stderr
+    assert outcome.stderr.count("group_add[") == 1

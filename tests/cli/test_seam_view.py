@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any
@@ -15,6 +15,7 @@ import yaml
 
 from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
+from composeplat.compose.model import User
 from composeplat.dev.container_commands import Command
 from composeplat.dev.run_pod import RunOptions
 from composeplat.dev.session import Development, UpOptions
@@ -23,6 +24,8 @@ from composeplat.engine.outcomes import Outcome as Came
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running
 from tests.conftest import VARIABLES
+from tests.registry.test_image_users import BASE
+from tests.registry_server import Registry, serving
 from tests.terminal import Terminal
 
 # status and logs ------------------------------------------------------------------------------------------------------
@@ -306,26 +309,42 @@ def test_exec_without_a_pod(seam: Seam) -> None:
     assert outcome.stderr == "error: no pod of service 'web' runs\n  hint: platform status says why\n"
 
 
-def test_run(deployed: Seam) -> None:
-    """The command runs in a pod of its own, which is deleted, and its status is the end."""
-    ran: list[Command] = []
+RunWith = Callable[..., list[tuple[str, RunOptions, list[str]]]]
+
+
+@pytest.fixture
+def ran_with(deployed: Seam) -> RunWith:
+    """The workloads, options and commands of the pods that `platform run` would make, of a service with an image."""
+    made: list[tuple[str, RunOptions, list[str]]] = []
 
     @contextlib.contextmanager
     def running(_: Any, workload: Any, options: RunOptions, args: list[str], __: Any) -> Iterator[str]:
-        ran_with.append((workload["metadata"]["name"], options, args))
+        made.append((workload["metadata"]["name"], options, args))
         yield "web-run-1"
+
+    def of_image(image: str) -> list[tuple[str, RunOptions, list[str]]]:
+        container = {"name": "web", "image": image, "command": ["app"]}
+        spec = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
+        head = labelled(WEB)["metadata"]
+        ours = {**head, "labels": {**head["labels"], "app.kubernetes.io/managed-by": "composeplat"}}
+        found = json.dumps({**WEB, "metadata": ours, "spec": spec}).encode()
+        deployed.server.answers[f"{WORKLOADS}/deployments/web"] = Answer(found)
+        return made
+
+    deployed.patch.setattr("composeplat.dev.run_pods.RunPods.running", running)
+    deployed.patch.setattr("composeplat.dev.container_commands.run_interruptible", lambda *_: 0)
+    return of_image
+
+
+def test_run(deployed: Seam, ran_with: RunWith) -> None:
+    """The command runs in a pod of its own, which is deleted, and its status is the end."""
+    ran: list[Command] = []
 
     def run(command: Command, *_: Any) -> int:
         ran.append(command)
         return 7
 
-    ran_with: list[tuple[str, RunOptions, list[str]]] = []
-    spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "web", "image": "a", "command": ["app"]}]}}}
-    head = labelled(WEB)["metadata"]
-    ours = {**head, "labels": {**head["labels"], "app.kubernetes.io/managed-by": "composeplat"}}
-    found = json.dumps({**WEB, "metadata": ours, "spec": spec}).encode()
-    deployed.server.answers[f"{WORKLOADS}/deployments/web"] = Answer(found)
-    deployed.patch.setattr("composeplat.dev.run_pods.RunPods.running", running)
+    made = ran_with("a")
     deployed.patch.setattr("composeplat.dev.container_commands.run_interruptible", run)
     outcome = deployed.platform(
         "run", "-e", "A=1", "-e", "B", "-e", "PASSWORD", "-u", "5:root", "web", "--", "ls", "-l"
@@ -336,19 +355,52 @@ def test_run(deployed: Seam) -> None:
         Command(namespace="team", pod="web-run-1", container="web", args=("app", "ls", "-l"), terminal=False)
     ]
     environment = {"A": "1", "PASSWORD": "hunter2"}
-    options = RunOptions(command=("ls", "-l"), environment=environment, uid=5, gid=0)
-    assert ran_with == [("web", options, ["app", "ls", "-l"])]
+    options = RunOptions(command=("ls", "-l"), environment=environment, user=User(uid=5, gid=0))
+    assert made == [("web", options, ["app", "ls", "-l"])]
+
+
+@pytest.mark.parametrize(
+    ("user", "numbers"),
+    [("node", (1000, 1001)), ("node:staff", (1000, 50)), ("5:staff", (5, 50)), ("node:7", (1000, 7))],
+)
+def test_run_as_a_user_of_the_image(deployed: Seam, ran_with: RunWith, user: str, numbers: tuple[int, int]) -> None:
+    """Names are looked up in the image, where it is deployed from, also the name of its own user."""
+    with serving(Registry()) as registry:
+        registry.push("app", user="node", layers=[BASE])
+        made = ran_with(f"{registry.host}/app")
+        deployed.platform("run", "-u", user, "web", "ls", PLATFORM_IMAGE_PORTS="true").assert_success()
+
+    ((_, options, _),) = made
+    assert (options.user.uid, options.user.gid) == numbers
+
+
+@pytest.mark.parametrize(
+    ("user", "shell", "message"),
+    [
+        ("nobody", {"PLATFORM_IMAGE_PORTS": "true"}, "has no user or group 'nobody'"),
+        ("node:nobody", {"PLATFORM_IMAGE_PORTS": "true"}, "has no user or group 'node:nobody'"),
+        ("node", {"PLATFORM_IMAGE_PORTS": "false"}, "the users of image '{}/app' can't be read from its registry"),
+    ],
+)
+def test_run_as_a_user_that_is_not_found(
+    deployed: Seam, ran_with: RunWith, user: str, shell: dict[str, str], message: str
+) -> None:
+    """No pod is made: it would run as another user."""
+    with serving(Registry()) as registry:
+        registry.push("app", layers=[BASE])
+        made = ran_with(f"{registry.host}/app")
+        outcome = deployed.platform("run", "-u", user, "web", "ls", **shell)
+
+    assert (outcome.status, made) == (1, [])
+    assert message.format(registry.host) in outcome.stderr
+    assert "hint: give numbers, as in '1000' or '1000:1000'" in outcome.stderr
 
 
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
         (("web",), 1, "error: service 'web' is not deployed\n  hint: platform deploy\n"),
-        (
-            ("-u", "www-data", "web"),
-            2,
-            "Invalid value for --user: 'www-data' is known to the image alone: give its number",
-        ),
+        (("-u", "a:b:c", "web"), 2, "Invalid value for --user: must be a user such as 1000, 1000:1000 or root, not"),
         (("-e", "1=2", "web"), 2, "Invalid value for --env: must be NAME=value, not '1'"),
         (
             ("--entrypoint", "sh -c 'a", "web"),

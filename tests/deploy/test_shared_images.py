@@ -77,8 +77,8 @@ def test_an_image_is_built_once(environment: Environment) -> None:
 
 
 def test_a_user_is_looked_up_in_the_image(environment: Environment) -> None:
-    """Its number is in a layer in the registry; the container runs with it and the user's group."""
-    environment.write("root:x:0:0::/:/bin/sh\napp:x:1234:4321::/:/bin/sh\n", "passwd")
+    """Its number is in a layer in the registry; the container runs with it and the user's group, so does a one-off."""
+    environment.write("root:x:0:0::/:/bin/sh\napp:x:1234:4321::/:/bin/sh\nother:x:77:78::/:\n", "passwd")
     environment.write("root:x:0:\napp:x:4321:\n", "group")
     environment.write("FROM busybox:1.37\nCOPY passwd group /etc/\n", "Dockerfile")
     build = f"services: {{web: {{build: ., image: 'localhost:{PORTS['registry']}/accounts:1'}}}}"
@@ -91,3 +91,5 @@ def test_a_user_is_looked_up_in_the_image(environment: Environment) -> None:
     numbers = environment.exec(pod["metadata"]["name"], "sh", "-c", "echo $(id -u) $(id -g)").strip()
     assert numbers == "1234 4321"
     assert "non-numeric-user" not in outcome.stderr
+    ran = environment.platform("run", "-T", "-u", "other:app", "web", "sh", "-c", "echo $(id -u) $(id -g)").expect()
+    assert ran.stdout.strip() == "77 4321"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.model import User
 from composeplat.dev.holder import ARCHITECTURES, make_holder
 from composeplat.dev.run_pod import (
     RunOptions,
@@ -127,7 +128,7 @@ def test_hosts_of_the_definition_stay(annotations: dict[str, str], names: list[s
 
 def test_a_detached_pod_runs_the_command_itself() -> None:
     """Kubernetes expands nothing in it, and it stays when it has ended."""
-    options = RunOptions(detached=True, kept=True, environment={"A": "$(B)"}, working_dir="/w", uid=0, gid=5)
+    options = RunOptions(detached=True, kept=True, environment={"A": "$(B)"}, working_dir="/w", user=User(uid=0, gid=5))
     made = pod(options, env=[{"name": "A", "value": "1"}, {"name": "C", "value": "2"}], args=["old"])
     assert made["metadata"]["annotations"] == {"dev.platform.com/keep": "true"}
     assert made["spec"]["containers"][0] == {

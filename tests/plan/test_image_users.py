@@ -16,7 +16,7 @@ UNREAD = ImageUsers(default="node")
 
 def user(text: str) -> User:
     read = parse_user(text)
-    return User(uid=read.uid, gid=read.gid, user_name=read.user_name, group_name=read.group_name)
+    return User.of(read)
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,14 @@ def parse_container_options(section: Section) -> ContainerOptions:
         # As most services, of which a file may have a thousand.
         return _WITHOUT_KEYS
     hooks = parse_hooks(section)
+    groups, group_names = parse_groups(section)
     return ContainerOptions(
         privileged=section.boolean("privileged", default=False),
         read_only=section.boolean("read_only", default=False),
         stdin_open=section.boolean("stdin_open", default=False),
         tty=section.boolean("tty", default=False),
-        groups=parse_groups(section),
+        groups=groups,
+        group_names=group_names,
         sysctls=parse_sysctls(section),
         security=parse_security(section),
         host_users=_host_users(section),

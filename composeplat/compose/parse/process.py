@@ -26,9 +26,7 @@ def parse_service_user(section: Section) -> User | None:
     """Read the user and group, with names that are looked up in the image later."""
     found = section.get("user")
     read = found.value(parse_user) if found and found.text() else None
-    if read is None:
-        return None
-    return User(uid=read.uid, gid=read.gid, user_name=read.user_name, group_name=read.group_name)
+    return None if read is None else User.of(read)
 
 
 def parse_hook_user(section: Section) -> User:

@@ -18,21 +18,19 @@ _UNCONFINED_TYPE = "spc_t"
 _MAX_NAME_CHARS = 253
 
 
-def parse_groups(section: Section) -> tuple[int, ...]:
-    """Read the numbers of groups; only the image knows the names of others than root's."""
+def parse_groups(section: Section) -> tuple[tuple[int, ...], dict[int, str]]:
+    """Read the numbers of groups, and by their position the names, whose numbers the image has."""
     found = section.get("group_add")
     groups = [_group(item) for item in found.items()] if found else []
-    return tuple(dict.fromkeys(group for group in groups if group is not None))
+    names = {position: group for position, group in enumerate(groups) if isinstance(group, str)}
+    return tuple(dict.fromkeys(group for group in groups if isinstance(group, int))), names
 
 
-def _group(item: Field) -> int | None:
+def _group(item: Field) -> int | str | None:
     text = item.value(parse_known)
-    if text is None or text == "root":
-        return None if text is None else 0
-    if re.fullmatch(r"[+-]?[0-9]+", text):
-        return item.value(parse_int)
-    item.report("non-numeric-user", "names a group that only the image knows, and has no effect", "give its number")
-    return None
+    if text == "root":
+        return 0
+    return item.value(parse_int) if text and re.fullmatch(r"[+-]?[0-9]+", text) else text
 
 
 def parse_sysctls(section: Section) -> dict[str, str]:

@@ -1,0 +1,59 @@
+"""What ``platform run`` reads of an image in its registry: entrypoint and command, and the numbers of a user's names.
+
+Owns at which addresses the image is looked for, and the errors about a user. Must not know the pod that is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from composeplat import progress
+from composeplat.cli.operations import Planned
+from composeplat.compose.model import User
+from composeplat.compose.user_names import NUMBERS_HINT
+from composeplat.compose.variables import asks_registries
+from composeplat.diagnostics import ComposeplatError
+from composeplat.plan.image_users import resolve_user
+from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, login_finder
+from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
+from composeplat.registry.image_users import read_image_users
+from composeplat.system.deadline import Deadline
+from composeplat.system.folders import cache_folder
+
+Process = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def read_process(image: str, planned: Planned) -> Process | None:
+    """Read the entrypoint and the command of an image; none if its registry does not answer."""
+    login_for = login_finder(planned.loaded.settings.logins, os.environ)
+    for name in _addresses(image, planned):
+        with contextlib.suppress(*READ_ERRORS):
+            return ImageConfig(name, login_for, Deadline(TIMEOUT_S)).process()
+    return None
+
+
+def read_user(user: User, image: str, planned: Planned) -> User:
+    """Find the numbers of a user's names."""
+    if not user.has_names:
+        return user
+    names = _addresses(image, planned) if asks_registries(os.environ) else []
+    folder, logins = cache_folder(os.environ) / "users", planned.loaded.settings.logins
+    with progress.step("reading the users of the image", is_transient=True):
+        wanted = {name: {user.text} for name in names}
+        found = read_image_users(wanted, folder, os.environ, logins, needs_numbers=True)
+    users = next((found[name] for name in names if name in found), None)
+    resolved = None if users is None else resolve_user(user, users)
+    if resolved is None:
+        raise ComposeplatError(f"the users of image '{image}' can't be read from its registry", NUMBERS_HINT)
+    if resolved.is_missing:
+        raise ComposeplatError(f"image '{image}' has no user or group '{user.text}'", NUMBERS_HINT)
+    return resolved
+
+
+def _addresses(image: str, planned: Planned) -> list[str]:
+    """The local cluster looks into its own registry before it asks Docker Hub."""
+    reference = ImageReference.parse(image)
+    if planned.target.layout is None or reference.registry != DOCKER_HUB:
+        return [image]
+    return [f"{planned.target.registry}/{reference.repository}:{reference.version}", image]
