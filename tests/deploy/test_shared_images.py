@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.deploy.conftest import PORTS, SLEEP, Environment
+from tests.deploy.test_run import run
 
 FILE = f"""\
 x-app: &app
@@ -91,5 +92,5 @@ def test_a_user_is_looked_up_in_the_image(environment: Environment) -> None:
     numbers = environment.exec(pod["metadata"]["name"], "sh", "-c", "echo $(id -u) $(id -g)").strip()
     assert numbers == "1234 4321"
     assert "non-numeric-user" not in outcome.stderr
-    ran = environment.platform("run", "-T", "-u", "other:app", "web", "sh", "-c", "echo $(id -u) $(id -g)").expect()
-    assert ran.stdout.strip() == "77 4321"
+    status, output, _ = run(environment, "-u", "other:app", "web", "sh", "-c", "echo $(id -u) $(id -g)")
+    assert (status, output) == (0, b"77 4321\n")
