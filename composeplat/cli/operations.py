@@ -24,6 +24,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.other_clusters import EndpointDefaults
 from composeplat.cluster.variables import StoredVariables, read_variables
 from composeplat.compose.load import Loaded, load
+from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import UNKNOWN_DOMAIN, Request
 from composeplat.compose.origins import Checker
@@ -117,8 +118,8 @@ def _find_target(request: Request, choice: Choice, *, start: bool) -> Target | N
             os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
         )
     except ComposeplatError:
-        # Errors of the file are shown first: they can be fixed without a cluster.
-        if _is_refused(request, choice):
+        # Errors of the file, and what its builds lack, are shown first: they can be fixed without a cluster.
+        if _is_refused(request, choice, builds=request.publishes):
             return None
         raise
 
@@ -172,9 +173,11 @@ def _check_images(loaded: Loaded) -> None:
     check_built_scripts(checker, loaded.root)
 
 
-def _is_refused(request: Request, choice: Choice) -> bool:
-    """Show the errors that a definition has with any cluster, and return whether it has some."""
+def _is_refused(request: Request, choice: Choice, *, builds: bool = False) -> bool:
+    """Show the errors that a definition has with any cluster, or its builds, and return whether there are some."""
     loaded, plan = load_plan(request)
+    if builds:
+        check_builds(plan.own_builds, loaded.origins, loaded.report)
     return _is_hopeless(loaded, choice) and show_definition_report(loaded, plan, choice)
 
 

@@ -30,6 +30,17 @@ def test_a_file_with_errors(project: Project) -> None:
     assert "cluster" not in outcome.stderr
 
 
+@pytest.mark.parametrize(("command", "status"), [("deploy", 3), ("preview", 3), ("status", 4)])
+def test_a_build_without_a_dockerfile(project: Project, command: str, status: int) -> None:
+    """What a build lacks on this machine is shown too, where the command would build."""
+    folder = project("services:\n  web: {build: .}\n").path
+    outcome = run(command, folder=folder, KUBECONFIG=NOWHERE)
+
+    assert outcome.status == status
+    assert ("compose.yaml:2:16: error: services.web.build names a folder whose" in outcome.stderr) == (status == 3)
+    assert ("cluster" in outcome.stderr) == (status == 4)
+
+
 def test_a_sound_file(project: Project) -> None:
     """With nothing wrong in the file, the cluster is what is missing."""
     outcome = run("deploy", folder=project("services:\n  web: {image: x}\n").path, KUBECONFIG=NOWHERE)

@@ -92,7 +92,11 @@ class _Checker:
                 else:
                     keys = ("context",)
                     other = other_case(path)
-                    hint = f"rename {quoted(other)}: case matters on Linux" if other else "name it with 'dockerfile'"
+                    hint = (
+                        f"rename {quoted(other)}: case matters on Linux"
+                        if other
+                        else "write one, or name it with 'dockerfile'"
+                    )
                     message = f"names a folder whose Dockerfile {error.reason}"
                 self._say("missing-path" if error.missing else "unreadable-file", keys, message, hint)
                 return
