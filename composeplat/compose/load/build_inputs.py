@@ -91,12 +91,9 @@ class _Checker:
                     message = f"names a file that {error.reason}: {shown}"
                 else:
                     keys = ("context",)
-                    other = other_case(path)
-                    hint = (
-                        f"rename {quoted(other)}: case matters on Linux"
-                        if other
-                        else "write one, or name it with 'dockerfile'"
-                    )
+                    hint = "write one, or name it with 'dockerfile'"
+                    if other := other_case(path):
+                        hint = f"rename {quoted(other)}: case matters on Linux"
                     message = f"names a folder whose Dockerfile {error.reason}"
                 self._say("missing-path" if error.missing else "unreadable-file", keys, message, hint)
                 return
