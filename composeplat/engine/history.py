@@ -27,7 +27,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.recorded_plan import FORMAT, Facts
-from composeplat.engine.revisions import Revision, parse_number
+from composeplat.engine.revisions import Revision, leaves_failure, parse_number
 from composeplat.engine.stack import Stack
 from composeplat.names import LABEL_PREFIX, MANAGED_BY, MANAGED_BY_LABEL
 
@@ -57,14 +57,14 @@ def read_history(api: Api, namespace: str, environment: str) -> list[Revision]:
 
 
 def ended_well(api: Api, namespace: str, environment: str) -> bool:
-    """Return whether the last deployment ended well, as far as is known; one that is in no history did."""
+    """Return whether all services were deployed well, as far as is known; those that are in no history were."""
     try:
         revisions = read_history(api, namespace, environment)
     except MissingPiece:
         return True
     except ApiError:
         return False
-    return not revisions or revisions[0].result.is_good
+    return not leaves_failure(revisions)
 
 
 def _parse_head(head: Object, environment: str) -> Revision | None:

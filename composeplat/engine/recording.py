@@ -27,7 +27,7 @@ from composeplat.engine.history import (
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.pulumi_process import Interrupted
 from composeplat.engine.recorded_plan import Facts, record_plan
-from composeplat.engine.revisions import Result, Revision, limit_changes, part_changes, short, surplus
+from composeplat.engine.revisions import Result, Revision, leaves_failure, limit_changes, part_changes, short, surplus
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
@@ -82,11 +82,12 @@ class Recording:
             return
         with self._tolerating():
             self.stack.health.require_answers()
-            completes_another = result.is_good and bool(self._before) and not self._before[0].result.is_good
+            is_known_good = result.is_good and not self._leaves_failure()
+            completes_another = is_known_good and leaves_failure(self._before)
             if not self._changes and not self.has_failed and not completes_another:
                 delete_revision(self.api, self.stack, self._revision.number)
                 return
-            packed = pack_facts(self._facts()) if result.is_good and self.command != "destroy" else b""
+            packed = pack_facts(self._facts()) if is_known_good and self.command != "destroy" else b""
             changes, omitted = limit_changes(part_changes(self._changes, self.plan))
             revision = replace(
                 self._revision,
@@ -100,6 +101,11 @@ class Recording:
             update_revision(self.api, self.stack, revision, packed)
             for found in surplus([*self._before, revision]):
                 delete_revision(self.api, self.stack, found.number)
+
+    def _leaves_failure(self) -> bool:
+        """Whether an earlier deployment failed with services that this one leaves alone."""
+        services = self.options.services
+        return bool(services) and leaves_failure(self._before, self.plan.select_services(services))
 
     def _facts(self) -> Facts:
         return record_plan(self.plan, self.stack.state, self.options.services, self._facts_before())

@@ -196,6 +196,26 @@ def _images(changes: Iterable[Change]) -> Iterator[ImageChange]:
 # which revision -------------------------------------------------------------------------------------------------------
 
 
+def leaves_failure(revisions: Iterable[Revision], chosen: Collection[str] = ()) -> bool:
+    """Return whether a deployment failed, and some of its services are neither chosen nor in a later good one.
+
+    The revisions come newest first. One that is not kept any more may have failed.
+    """
+    good = set(chosen)
+    expected: int | None = None
+    for found in revisions:
+        if expected is not None and found.number != expected:
+            return True
+        expected = found.number - 1
+        if found.result.is_good:
+            if found.has_values or not found.services:
+                return False
+            good.update(found.services)
+        elif not found.services or not good.issuperset(found.services):
+            return True
+    return bool(expected)
+
+
 def find_revision(revisions: Collection[Revision], number: int) -> Revision:
     """Return the revision of a number, or raise an error with the numbers that there are."""
     for found in revisions:
@@ -219,11 +239,12 @@ def choose_target(revisions: Collection[Revision], number: int | None) -> Revisi
         return max(before, key=lambda found: found.number)
     target = find_revision(revisions, number)
     if not target.can_roll_back:
-        raise ComposeplatError(f"revision {number} {_reason(target)}", _others(good))
+        earlier = [found for found in revisions if found.number < number]
+        raise ComposeplatError(f"revision {number} {_reason(target, earlier)}", _others(good))
     return target
 
 
-def _reason(revision: Revision) -> str:
+def _reason(revision: Revision, earlier: Iterable[Revision]) -> str:
     """Say why a revision is not one to roll back to."""
     if revision.command == "destroy":
         return "destroyed the environment: there is nothing to roll back to"
@@ -234,6 +255,8 @@ def _reason(revision: Revision) -> str:
             return "was interrupted, so it is incomplete"
         case Result.UNFINISHED:
             return "has not finished, or was killed"
+        case _ if revision.services and leaves_failure(earlier, revision.services):
+            return "left services alone that a deployment before it had failed with"
         case _:
             return "is kept without its objects, which were too large or could not be read"
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.api import ApiError
+from composeplat.compose.model import DependencyCondition
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import history, pulumi_runs
 from composeplat.engine.deployer import Deployer
@@ -21,7 +22,7 @@ from composeplat.engine.preflight import LiveState
 from composeplat.engine.pulumi_process import Interrupted, PulumiResult
 from composeplat.engine.recording import Recording, forget_history, record_deployment
 from composeplat.engine.revisions import Result
-from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.plan.desired import Edge, Plan, ServicePlan
 
 SALT = {"secrets_providers": {"type": "passphrase", "state": {"salt": "v1:abc"}}}
 
@@ -89,8 +90,14 @@ def events(*operations: Operation, done: bool = True) -> Events:
     return found
 
 
-def deploy(stack: Any, api: Any, *found: Operation, options: DeployOptions | None = None, fails: bool = False) -> None:
-    plan = Plan(environment="demo", namespace="team")
+def service(name: str) -> ServicePlan:
+    return ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="", objects=())
+
+
+def deploy(
+    stack: Any, api: Any, *found: Operation, options: DeployOptions | None = None, fails: bool = False, **parts: Any
+) -> None:
+    plan = Plan(environment="demo", namespace="team", **parts)
     with record_deployment(stack, api, plan, options or DeployOptions(), "deploy") as recording:
         recording.note_changes(events(*found))
         recording.has_failed = fails
@@ -102,8 +109,7 @@ def results(api: Any) -> dict[int, Result]:
 
 def test_a_revision(stack: Any, api: Any) -> None:
     """It is there while the deployment runs, and has its end, its changes and its commit after it."""
-    web = ServicePlan(name="web", cluster_name="web", workload_kind="Deployment", image="", objects=())
-    plan = Plan(environment="demo", namespace="team", services=(web,))
+    plan = Plan(environment="demo", namespace="team", services=(service("web"),))
     with record_deployment(stack, api, plan, DeployOptions(services=("web",)), "deploy") as recording:
         assert results(api) == {1: Result.UNFINISHED}
         recording.note_changes(events(Operation.UPDATE))
@@ -133,6 +139,37 @@ def test_no_change_after_a_failure(stack: Any, api: Any) -> None:
     deploy(stack, api)
 
     assert results(api) == {1: Result.FAILED, 2: Result.DONE}
+    assert read_history(api, "team", "demo")[0].can_roll_back
+
+
+def test_some_services_after_a_failure_of_all(stack: Any, api: Any) -> None:
+    """No rollback goes to what the failed deployment has left of the others, until one of all ends well."""
+    services = (service("web"), service("db"))
+    web = DeployOptions(services=("web",))
+    deploy(stack, api, Operation.CREATE, services=services)
+    deploy(stack, api, Operation.UPDATE, services=services, fails=True)
+    deploy(stack, api, Operation.UPDATE, services=services, options=web)
+
+    assert not history.ended_well(api, "team", "demo")
+    deploy(stack, api, services=services, options=web)
+    assert [(found.result, found.can_roll_back) for found in read_history(api, "team", "demo")] == [
+        (Result.DONE, False), (Result.FAILED, False), (Result.DONE, True),
+    ]  # fmt: skip
+
+    deploy(stack, api, services=services)
+    newest = read_history(api, "team", "demo")[0]
+    assert (newest.number, newest.can_roll_back) == (4, True)
+    assert history.ended_well(api, "team", "demo")
+
+
+def test_a_service_with_what_it_needs_after_a_failure(stack: Any, api: Any) -> None:
+    """A deployment of a service is one of its dependencies too."""
+    edge = Edge(service="web", dependency="db", condition=DependencyCondition.STARTED)
+    services = (service("web"), service("db"))
+    deploy(stack, api, Operation.CREATE, services=services)
+    deploy(stack, api, Operation.UPDATE, services=services, options=DeployOptions(services=("db",)), fails=True)
+    deploy(stack, api, Operation.UPDATE, services=services, edges=(edge,), options=DeployOptions(services=("web",)))
+
     assert read_history(api, "team", "demo")[0].can_roll_back
 
 

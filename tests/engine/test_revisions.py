@@ -18,6 +18,7 @@ from composeplat.engine.revisions import (
     Revision,
     choose_target,
     find_revision,
+    leaves_failure,
     limit_changes,
     parse_number,
     part_changes,
@@ -214,6 +215,47 @@ def test_a_revision_that_is_not_one_to_roll_back_to(found: Revision, message: st
 
     assert str(caught.value) == message
     assert caught.value.hint == "revisions to roll back to: 3, 1"
+
+
+def of(number: int, result: Result, *services: str) -> Revision:
+    """A revision of some services after a failure: it has no objects to roll back to."""
+    return replace(revision(number, result, has_values=False), services=services)
+
+
+@pytest.mark.parametrize(
+    ("revisions", "chosen", "expected"),
+    [
+        ([], (), False),
+        ([revision(1)], ("web",), False),
+        ([revision(2, Result.FAILED), revision(1)], (), True),
+        ([revision(2, Result.FAILED), revision(1)], ("web", "db"), True),
+        ([of(3, Result.DONE, "web"), revision(2, Result.FAILED), revision(1)], (), True),
+        ([of(2, Result.FAILED, "db"), revision(1)], ("web",), True),
+        ([of(2, Result.INTERRUPTED, "db"), revision(1)], ("web", "db"), False),
+        ([of(3, Result.DONE, "web"), of(2, Result.FAILED, "db"), revision(1)], ("db",), False),
+        ([of(4, Result.DONE, "db"), of(3, Result.DONE, "web"), of(2, Result.FAILED, "db"), revision(1)], (), False),
+        ([of(3, Result.FAILED, "db"), of(2, Result.DONE, "db"), revision(1)], (), True),
+        ([of(3, Result.DONE, "web"), of(2, Result.DONE), revision(1, Result.FAILED)], (), False),
+        ([of(12, Result.DONE, "web"), of(11, Result.DONE, "web"), revision(1)], (), True),
+        ([of(12, Result.DONE, "web"), of(11, Result.DONE, "web")], (), True),
+        ([of(2, Result.DONE, "web"), of(1, Result.DONE, "db")], (), False),
+    ],
+)
+def test_what_a_failed_deployment_has_left(
+    revisions: list[Revision], chosen: tuple[str, ...], *, expected: bool
+) -> None:
+    """A deployment of all mends each failure, one of some services theirs; one that is not kept counts as failed."""
+    assert leaves_failure(revisions, chosen) is expected
+
+
+def test_a_revision_of_some_services_after_a_failure_of_others() -> None:
+    """Its reason is that, and not the size of its objects."""
+    found = [revision(4), of(3, Result.DONE, "web"), revision(2, Result.FAILED), revision(1)]
+
+    with pytest.raises(ComposeplatError, match="revision 3 left services alone that a deployment before it had failed"):
+        choose_target(found, 3)
+    with pytest.raises(ComposeplatError, match="revision 2 is kept without its objects"):
+        choose_target([revision(3), of(2, Result.DONE, "web"), revision(1)], 2)
 
 
 def test_a_number_that_is_not_there() -> None:

@@ -26,7 +26,7 @@ from composeplat.engine.preflight import built_images
 from composeplat.engine.provider_values import Providers
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.recorded_plan import restore_plan, with_present_claims
-from composeplat.engine.revisions import Revision, choose_target
+from composeplat.engine.revisions import Revision, choose_target, leaves_failure
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
 from composeplat.plan.resource_keys import ResourceKind
@@ -47,7 +47,7 @@ class Target:
     docker_host: str = ""
     """The Docker that built its images, as the state has it."""
     completes_another: bool = False
-    """Whether the last deployment failed or was killed: only one that ends well shows that what runs is good."""
+    """Whether a deployment failed or was killed: only one that ends well shows that what runs is good."""
 
     def set_up(self, stack: Stack) -> None:
         """Set a stack up for a rollback, in which no image is built and no program of a provider runs."""
@@ -72,7 +72,7 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
     stack.stop_if_interrupted()
     plan = restore_plan(facts["plan"], inputs, present)
     plan = replace(plan, images=_kept_images(stack, plan, present))
-    return Target(revision, plan, tuple(_secrets_of(inputs)), _docker_host(state), not revisions[0].result.is_good)
+    return Target(revision, plan, tuple(_secrets_of(inputs)), _docker_host(state), leaves_failure(revisions))
 
 
 def _docker_host(state: Mapping[str, Any]) -> str:
