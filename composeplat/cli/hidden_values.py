@@ -38,8 +38,8 @@ def hide_secrets_of(
     return tuple(values)
 
 
-def hide_secrets_of_revision(loaded: Loaded, secrets: Iterable[tuple[str, str]]) -> None:
-    """Hide the secrets of a revision too, each with its name in a Secret: the file need not have them any more."""
+def hide_earlier_secrets(loaded: Loaded, secrets: Iterable[tuple[str, str]]) -> None:
+    """Hide those of an earlier deployment too, each with its name in a Secret: the file need not have them any more."""
     found = [(name, value) for name, value in secrets if len(value) >= _MIN_SECRET_CHARS or looks_secret(name)]
     hidden = worth_hiding(value for name, value in found if not name or looks_secret(name))
     progress.hide(_maskable(loaded, hidden), log_values=worth_hiding(value for _, value in found))

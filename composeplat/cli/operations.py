@@ -14,7 +14,7 @@ from composeplat.cli import options as opt
 from composeplat.cli.console import diagnostics_text, show_report, write_json, write_message
 from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.endpoint_questions import ask_for_domain, find_endpoint_defaults
-from composeplat.cli.hidden_values import hide_secrets_of, providers_of
+from composeplat.cli.hidden_values import hide_earlier_secrets, hide_secrets_of, providers_of
 from composeplat.cli.image_users import look_up_users
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.selection import Choice, request_for
@@ -259,6 +259,7 @@ def stack_for(planned: Planned, more: Mapping[str, str] | None = None) -> Stack:
         note=progress.note,
         warn=lambda failure: _warn(failure, planned),
         providers=providers_of(planned.loaded, planned.plan.confidential, is_allowed=planned.allows_providers),
+        hide_secrets=lambda secrets: hide_earlier_secrets(planned.loaded, secrets),
         find_deployer=lambda: deployer_of(source, planned.environment),
     )
 

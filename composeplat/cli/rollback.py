@@ -13,7 +13,6 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import write_output
 from composeplat.cli.deploy import count_changes
 from composeplat.cli.help_text import Guide
-from composeplat.cli.hidden_values import hide_secrets_of_revision
 from composeplat.cli.operations import (
     Planned,
     failure_summary,
@@ -58,7 +57,6 @@ def run(choice: Choice, options: RollbackOptions, deploy_options: DeployOptions)
 def _roll_back(planned: Planned, choice: Choice, options: RollbackOptions, deploy_options: DeployOptions) -> Exit:
     with progress.work(f"comparing {planned.where} with its history"):
         target = operation.find_target(stack_for(planned), planned.plan, options.revision)
-        hide_secrets_of_revision(planned.loaded, target.secrets)
         deploy_options = replace(deploy_options, rolled_back_to=target.revision.number)
         previewed = operation.preview(stack_for(planned, pulumi_variables(choice)), target, deploy_options)
     planned = replace(planned, plan=target.plan)

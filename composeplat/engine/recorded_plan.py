@@ -7,8 +7,11 @@ Must not hold a secret in plain text: the inputs are those of the state, in whic
 
 from __future__ import annotations
 
+import base64
+import binascii
+import contextlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -251,6 +254,27 @@ def reveal(value: Any) -> Any:
             return [reveal(inner) for inner in value]
         case _:
             return value
+
+
+def secret_values(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the revealed texts among inputs with the names that they have in Secrets, where they are in Base64."""
+    match value:
+        case Revealed(value=dict(found)):
+            for key, text in found.items():
+                yield from ((key, part) for part in (str(text), *_decode(str(text))))
+        case Revealed(value=found):
+            yield name, str(found)
+        case dict():
+            for item in value.values():
+                yield from secret_values(item)
+        case list():
+            for item in value:
+                yield from secret_values(item)
+
+
+def _decode(text: str) -> Iterator[str]:
+    with contextlib.suppress(binascii.Error, ValueError):
+        yield base64.b64decode(text, validate=True).decode()
 
 
 def images_of(objects: Iterable[DesiredObject]) -> list[str]:

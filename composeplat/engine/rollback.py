@@ -21,7 +21,7 @@ from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_process import PulumiResult
-from composeplat.engine.recorded_plan import images_of, reveal
+from composeplat.engine.recorded_plan import images_of, reveal, secret_values
 from composeplat.engine.rollout import open_rollout
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
@@ -44,7 +44,10 @@ class RollBack:
         if not rolling or not stack.state.get("resources"):
             return cls({})
         state = stack.workspace.reveal_state()
-        return cls({s.cluster_name: found for s in rolling if (found := _objects_of(s, plan, state))})
+        objects = {s.cluster_name: found for s in rolling if (found := _objects_of(s, plan, state))}
+        for found in objects.values():
+            stack.hide_secrets(secret_values([desired.manifest for desired in found]))
+        return cls(objects)
 
     def run(
         self, stack: Stack, api: Api, plan: Plan, events: Events, options: DeployOptions, live_state: LiveState

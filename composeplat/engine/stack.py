@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +55,8 @@ class Stack:
     before_create: Callable[[tuple[str, str]], None] | None = None
     """Called with kind and name of a workload, when it is about to be created."""
     providers: Providers = field(default_factory=Providers)
+    hide_secrets: Callable[[Iterable[tuple[str, str]]], None] = field(default=lambda _: None)
+    """Called with the secrets of an earlier deployment, which the definition need not have, by their names."""
     find_deployer: Callable[[], Deployer] = field(default=lambda: Deployer(who=""))
     """Finds who deploys, and from which commit, for the history."""
     interrupts: Interrupts = field(default_factory=Interrupts)

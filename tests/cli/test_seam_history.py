@@ -13,6 +13,7 @@ from composeplat.engine.events import Change, Difference, Operation, Violation
 from composeplat.engine.operations.rollback import Target, notes_of
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.engine.revisions import ImageChange, PartChange, Result, Revision
+from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan, VolumePlan
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import given, refusal
@@ -170,8 +171,12 @@ CHANGE = Change(
 @pytest.fixture
 def ready(seam: Seam) -> Seam:
     """An environment that can be rolled back to its first revision."""
-    target = Target(FIRST, Plan(environment="demo", namespace="team"), (("PASSWORD", "old-password"),))
-    seam.patch.setattr("composeplat.engine.operations.rollback.find_target", lambda *_: target)
+
+    def find_target(stack: Stack, *_: object) -> Target:
+        stack.hide_secrets([("PASSWORD", "old-password")])
+        return Target(FIRST, Plan(environment="demo", namespace="team"))
+
+    seam.patch.setattr("composeplat.engine.operations.rollback.find_target", find_target)
     seam.gives("rollback.preview", Came(changes=[CHANGE], notes=["a note with old-password"]))
     seam.gives("rollback.apply", Came(changes=[CHANGE], counts={"update": 1}, seconds=2))
     return seam
@@ -256,7 +261,7 @@ def test_a_dry_run(ready: Seam) -> None:
 
 def test_nothing_to_change_after_one_that_was_killed(ready: Seam) -> None:
     """It runs all the same: without it, the history would end with one that is unfinished."""
-    target = Target(FIRST, Plan(environment="demo", namespace="team"), (), completes_another=True)
+    target = Target(FIRST, Plan(environment="demo", namespace="team"), completes_another=True)
     ready.patch.setattr("composeplat.engine.operations.rollback.find_target", lambda *_: target)
     ready.gives("rollback.preview", Came())
     ready.gives("rollback.apply", Came())
@@ -282,7 +287,7 @@ def test_notes() -> None:
     """A job that runs again is named, and so are the volumes whose data stays."""
     job = replace(CHANGE, kind="Job", name="migrate", operation=Operation.REPLACE)
     volumes = (VolumePlan(name="kept", cluster_name="kept", objects=()),)
-    target = Target(FIRST, Plan(environment="demo", namespace="team", volumes=volumes), ())
+    target = Target(FIRST, Plan(environment="demo", namespace="team", volumes=volumes))
 
     assert notes_of(target, [CHANGE, job, replace(job, operation=Operation.UPDATE)]) == [
         "job migrate runs again, as it was in revision 1",

@@ -11,6 +11,7 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
+from composeplat.components.resource_names import Urns
 from composeplat.engine import pulumi_runs, rollback
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
@@ -55,6 +56,30 @@ def test_images(*, is_scheduled: bool) -> None:
     workload = DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, "web"), manifest={"spec": spec})
 
     assert images_of((workload,)) == ["a:1", "b:2"]
+
+
+def test_earlier_secrets_are_hidden() -> None:
+    """Those of a service that may go back: a message about it may have them, and the file has others by now."""
+    component = Urns("team", "demo").component(ResourceKind.SERVICE, "web")
+    secret = {"kind": "Secret", "data": {**MARK, "plaintext": '{"TOKEN": "Zmlyc3Q="}'}}
+    resource = {
+        "urn": "urn:pulumi:team::demo::composeplat:index:Service$kubernetes:core/v1:Secret::demo-environment/web",
+        "type": "kubernetes:core/v1:Secret", "parent": component, "inputs": secret,
+    }  # fmt: skip
+    other = {**resource, "parent": component.replace("/web", "/other")}
+    state = {"resources": [resource, other]}
+    workspace = SimpleNamespace(reveal_state=lambda: state)
+    hidden: list[tuple[str, str]] = []
+    stack = cast("Stack", SimpleNamespace(state=state, workspace=workspace, hide_secrets=hidden.extend))
+    service = ServicePlan(
+        name="web", cluster_name="web", workload_kind="Deployment", image="b:2", objects=(), rolls_back=True
+    )
+    plan = Plan(environment="demo", namespace="team", services=(service,))
+
+    found = RollBack.remember(stack, plan, ["web"])
+
+    assert [desired.manifest["data"] for desired in found.objects["web"]] == [Revealed({"TOKEN": "Zmlyc3Q="})]
+    assert hidden == [("TOKEN", "Zmlyc3Q="), ("TOKEN", "first")]
 
 
 URN = "urn:pulumi:team::demo::composeplat:index:Service$kubernetes:apps/v1:Deployment::demo-workload/web"

@@ -8,11 +8,8 @@ Data is never rolled back: claims stay as they are now.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from composeplat.cluster.api import Api
@@ -25,12 +22,11 @@ from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import built_images
 from composeplat.engine.provider_values import Providers
 from composeplat.engine.pulumi_args import image_urn
-from composeplat.engine.recorded_plan import restore_plan, with_present_claims
+from composeplat.engine.recorded_plan import restore_plan, secret_values, with_present_claims
 from composeplat.engine.revisions import Revision, choose_target, leaves_failure
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
 from composeplat.plan.resource_keys import ResourceKind
-from composeplat.plan.revealed import Revealed
 from composeplat.system.records import record
 
 _DOCKER_HOST = "DOCKER_HOST"
@@ -42,8 +38,6 @@ class Target:
 
     revision: Revision
     plan: Plan
-    secrets: tuple[tuple[str, str], ...] = field(repr=False)
-    """The values that it had as secrets, each with its name in a Secret, or with none."""
     docker_host: str = ""
     """The Docker that built its images, as the state has it."""
     completes_another: bool = False
@@ -69,10 +63,11 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
             facts = read_facts(api, stack, revision)
             state = stack.state
             inputs = reveal_inputs(stack.workspace, state, with_present_claims(facts["inputs"], state))
+    stack.hide_secrets(secret_values(inputs))
     stack.stop_if_interrupted()
     plan = restore_plan(facts["plan"], inputs, present)
     plan = replace(plan, images=_kept_images(stack, plan, present))
-    return Target(revision, plan, tuple(_secrets_of(inputs)), _docker_host(state), leaves_failure(revisions))
+    return Target(revision, plan, _docker_host(state), leaves_failure(revisions))
 
 
 def _docker_host(state: Mapping[str, Any]) -> str:
@@ -97,27 +92,6 @@ def _kept_images(stack: Stack, plan: Plan, present: Plan) -> tuple[ImageBuild, .
         if is_known and bases <= {other.service for other in kept}:
             kept.append(image)
     return tuple(kept)
-
-
-def _secrets_of(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the revealed texts with the names that they have in Secrets, where they are in Base64."""
-    match value:
-        case Revealed(value=dict(found)):
-            for key, text in found.items():
-                yield from ((key, part) for part in (str(text), *_decode(str(text))))
-        case Revealed(value=found):
-            yield name, str(found)
-        case dict():
-            for item in value.values():
-                yield from _secrets_of(item)
-        case list():
-            for item in value:
-                yield from _secrets_of(item)
-
-
-def _decode(text: str) -> Iterator[str]:
-    with contextlib.suppress(binascii.Error, ValueError):
-        yield base64.b64decode(text, validate=True).decode()
 
 
 def preview(stack: Stack, target: Target, options: DeployOptions) -> Outcome:
