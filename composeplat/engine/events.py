@@ -122,9 +122,18 @@ class Events:
     """Name and digest of each image, by URN."""
     summary: Mapping[str, Any] | None = None
     _refreshing: set[str] = field(default_factory=set)
+    _count: int = field(default=0, compare=False)
+    _has_gap: bool = field(default=False, compare=False)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all events of a run that ended well have come: of those that Pulumi can't write, it says nothing."""
+        return self.summary is not None and not self._has_gap
 
     def handle(self, event: Mapping[str, Any]) -> str | None:
         """Record an event, and return the URN of a resource whose state it changes."""
+        self._has_gap |= event.get("sequence") != self._count
+        self._count += 1
         match event:
             case {"resourcePreEvent": {"metadata": metadata}}:
                 return self._start(metadata)

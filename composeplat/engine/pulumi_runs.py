@@ -8,6 +8,7 @@ Must not interpret events: the caller's handlers do.
 from __future__ import annotations
 
 import http.client
+import tempfile
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -160,7 +161,20 @@ def run(
         _add_done(events, before)
         if not result.status or stack.is_interrupted or not _has_passed(stack, events, result, number):
             break
+    if not stack.is_interrupted:
+        _check_complete(events, result)
     return events, result
+
+
+def _check_complete(events: Events, result: PulumiResult) -> None:
+    """Refuse a run that was not seen whole: without its last events, it looks like one without changes."""
+    # A failure has a reason in the output, unless a signal ended Pulumi.
+    is_complete = events.is_complete if not result.status else result.status < 0 or result.output.strip()
+    if not is_complete:
+        raise ComposeplatError(
+            f"can't tell what Pulumi did: its output is incomplete, as if '{tempfile.gettempdir()}' were full",
+            "free some space there, or set TMPDIR to another folder, and run this again: changes are recorded",
+        )
 
 
 def run_error(result: PulumiResult, events: Events) -> ComposeplatError:

@@ -47,12 +47,27 @@ class Recording:
     _revision: Revision | None = None
     """None if the history can't be kept."""
     _deployer: Deployer = field(default_factory=lambda: Deployer(who=""))
-    _changes: list[Change] = field(default_factory=list)
+    _runs: list[Events] = field(default_factory=list)
+    _is_running: bool = False
     _started: float = field(default_factory=time.monotonic)
 
+    @contextlib.contextmanager
+    def watch_run(self) -> Iterator[None]:
+        """Watch a run of Pulumi: where an error ends it, more may be changed than was noted."""
+        self._is_running = True
+        yield
+        self._is_running = False
+
     def note_changes(self, events: Events) -> None:
-        """Note changes that were made, also by a run that did not end."""
-        self._changes += [change for change in events.effective_changes if change.urn in events.done]
+        """Note the changes of a run of Pulumi, which may go on."""
+        if not any(found is events for found in self._runs):
+            self._runs.append(events)
+
+    @property
+    def _changes(self) -> list[Change]:
+        """Those that were made. A run after a temporary failure reports some again."""
+        changes = ((found, change) for found in self._runs for change in found.effective_changes)
+        return list({change.urn: change for found, change in changes if change.urn in found.done}.values())
 
     def begin(self) -> None:
         """Write the revision, before anything is changed."""
@@ -84,7 +99,7 @@ class Recording:
             self.stack.health.require_answers()
             is_known_good = result.is_good and not self._leaves_failure()
             completes_another = is_known_good and leaves_failure(self._before)
-            if not self._changes and not self.has_failed and not completes_another:
+            if not (self._changes or self.has_failed or self._is_running or completes_another):
                 delete_revision(self.api, self.stack, self._revision.number)
                 return
             packed = pack_facts(self._facts()) if is_known_good and self.command != "destroy" else b""

@@ -417,6 +417,19 @@ def test_other_events(event: dict[str, Any]) -> None:
     assert Events() == events
 
 
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [((0, 1, 2), True), ((0, 2, 3), False), ((1, 2), False), ((), False)],
+)
+def test_whether_all_events_have_come(numbers: tuple[int, ...], *, expected: bool) -> None:
+    """Their numbers have no gap, and the last one is the summary."""
+    written = [{"sequence": number, "preludeEvent": {}} for number in numbers[:-1]]
+    summary = [{"sequence": number, "summaryEvent": {"result": "succeeded"}} for number in numbers[-1:]]
+
+    assert handle_events(*written, *summary).is_complete is expected
+    assert not handle_events(*written).is_complete
+
+
 # names and paths ------------------------------------------------------------------------------------------------------
 
 

@@ -239,6 +239,25 @@ def test_a_deployment_that_ends_early(stack: Any, api: Any, error: BaseException
     assert api.kept["platform-history.demo.1"].get("data") == {}
 
 
+@pytest.mark.parametrize(("operations", "done"), [((Operation.UPDATE, Operation.CREATE), 2), ((Operation.SAME,), 0)])
+def test_a_run_that_does_not_return(stack: Any, api: Any, operations: tuple[Operation, ...], done: int) -> None:
+    """It was killed, or not seen whole: its revision stays, as more may be changed than what was seen."""
+    seen = events(*operations)
+
+    def run(recording: Recording) -> None:
+        with recording.watch_run():
+            recording.note_changes(seen)
+            recording.note_changes(seen)
+            raise Interrupted("interrupted at once")
+
+    plan = Plan(environment="demo", namespace="team")
+    with pytest.raises(Interrupted), record_deployment(stack, api, plan, DeployOptions(), "deploy") as recording:
+        run(recording)
+
+    (found,) = read_history(api, "team", "demo")
+    assert (found.result, len(found.changes)) == (Result.INTERRUPTED, done)
+
+
 def test_a_silent_cluster(stack: Any, api: Any) -> None:
     """Nothing is written to a cluster that does not answer: a deployment that ends for this reason ends at once."""
     plan = Plan(environment="demo", namespace="team")

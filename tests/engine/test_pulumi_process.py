@@ -211,6 +211,17 @@ def test_a_line_without_an_end(tmp_path: Path) -> None:
     assert events == [{"number": 1}]
 
 
+def test_a_line_that_was_cut(tmp_path: Path) -> None:
+    """A disk that was full for a moment has taken a part of an event, and the next one after it."""
+    events: list[dict[str, Any]] = []
+
+    runner(tmp_path, """write('{"number": 1}\\n{"num{"number": 3}\\n{"number": 4}\\n')""").follow(
+        ["up"], events.append, nothing, {}
+    )
+
+    assert events == [{"number": 1}, {"number": 4}]
+
+
 def test_no_events(tmp_path: Path) -> None:
     """A program that fails before it has anything to show is followed all the same."""
     events: list[dict[str, Any]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from composeplat.components import program
+from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import inline_program, pulumi_runs
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
@@ -32,6 +34,40 @@ def test_a_lock_that_always_comes_back() -> None:
     _, ended = pulumi_runs.run(cast("Stack", stack), ["up"])
 
     assert (len(runs), ended.status) == (10, 255)
+
+
+SUMMARY = {"sequence": 0, "summaryEvent": {"result": "succeeded"}}
+
+
+@pytest.mark.parametrize(
+    ("result", "events", "is_whole"),
+    [
+        pytest.param(PulumiResult(0, "done"), [SUMMARY], True, id="done"),
+        pytest.param(PulumiResult(0, "done"), [], False, id="no events"),
+        pytest.param(PulumiResult(0, "done"), [{**SUMMARY, "sequence": 7}], False, id="some events"),
+        pytest.param(PulumiResult(255, "error: no"), [], True, id="failed"),
+        pytest.param(PulumiResult(255, ""), [], False, id="failed without a reason"),
+        pytest.param(PulumiResult(-9, ""), [], True, id="killed"),
+    ],
+)
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_disk_that_is_full(
+    result: PulumiResult, events: list[dict[str, Any]], *, is_whole: bool, is_interrupted: bool
+) -> None:
+    """Pulumi ends well though it could not write its events; the changes in them must not count as none."""
+
+    def follow(_: object, on_event: Callable[[dict[str, Any]], None], *__: object) -> PulumiResult:
+        for event in events:
+            on_event(event)
+        return result
+
+    workspace = SimpleNamespace(follow=follow)
+    stack = SimpleNamespace(workspace=workspace, is_interrupted=is_interrupted, note=lambda _: None, variables={})
+    if is_whole or is_interrupted:
+        assert pulumi_runs.run(cast("Stack", stack), ["up"])[1] == result
+        return
+    with pytest.raises(ComposeplatError, match="can't tell what Pulumi did: its output is incomplete"):
+        pulumi_runs.run(cast("Stack", stack), ["up"])
 
 
 def test_memory_for_speed() -> None:

@@ -163,7 +163,8 @@ def _roll_out(
     stack, api, options = recording.stack, recording.api, recording.options
     if parts is not None:
         rollout.monitor.note_unchanged(parts.unchanged_services(rollout.monitor.plan))
-    events, result = _run(stack, args, live_state, rollout, options, parts)
+    with recording.watch_run():
+        events, result = _run(recording, args, live_state, rollout, parts)
     recording.note_changes(events)
     for key in asleep:
         remove_sleep_mark(api, stack.namespace, key, is_certain=not result.status)
@@ -233,16 +234,17 @@ def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, ch
 
 
 def _run(
-    stack: Stack,
-    args: list[str],
-    live_state: LiveState,
-    rollout: Rollout,
-    options: DeployOptions,
-    parts: ChangedParts | None,
+    recording: Recording, args: list[str], live_state: LiveState, rollout: Rollout, parts: ChangedParts | None
 ) -> tuple[Events, PulumiResult]:
     from composeplat.components.dependency_gate import DependencyGate  # noqa: PLC0415 -- loads Pulumi
 
+    stack, options = recording.stack, recording.options
     monitor, plan = rollout.monitor, rollout.monitor.plan
+
+    def handle(urn: str, events: Events) -> None:
+        recording.note_changes(events)
+        rollout.handle(urn, events)
+
     gate = DependencyGate(
         plan=plan,
         access=stack.target.access,
@@ -255,7 +257,7 @@ def _run(
         before_create=stack.before_create,
     )
     more = pulumi_runs.NO_VARIABLES if options.safe_checkpoints else pulumi_runs.checkpoint_variables(len(plan.objects))
-    handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
+    handlers = pulumi_runs.RunHandlers(handle, rollout.tick)
     return pulumi_runs.run_program(
         stack, plan, args, monitor.chosen, gate=gate, handlers=handlers, more=more, parts=parts
     )

@@ -14,6 +14,7 @@ from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import CLAIM, LiveState, api_path, object_keys
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.providers import release_providers
+from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.recording import Recording, forget_history, record_deployment
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
@@ -42,8 +43,11 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
         stack.check_cluster()
         stack.workspace.drop_pending()
         forget_foreign(stack, read_live_state(api, stack.namespace))
-        events = _forget_all(stack)
+        with recording.watch_run():
+            events, result = _forget_all(recording)
         recording.note_changes(events)
+        if result.status and not stack.is_interrupted:
+            raise pulumi_runs.run_error(result, events)
         stack.stop_if_interrupted("the next 'platform destroy' deletes the rest")
     # Objects that the state does not have.
     live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
@@ -66,8 +70,11 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     return outcome
 
 
-def _forget_all(stack: Stack) -> Events:
+def _forget_all(recording: Recording) -> tuple[Events, PulumiResult]:
+    stack = recording.stack
+
     def take(urn: str, events: Events) -> None:
+        recording.note_changes(events)
         change = events.changes.get(urn) if urn in events.done else None
         if change is not None and not change.kept and change.kind != "Image":
             stack.note(f"deleted {change.kind}/{change.name}")
@@ -83,12 +90,7 @@ def _forget_all(stack: Stack) -> Events:
         "64",
         *pulumi_runs.NO_PROGRAM_ARGS,
     ]
-    events, result = pulumi_runs.run(
-        stack, args, pulumi_runs.RunHandlers(take), pulumi_runs.checkpoint_variables(objects)
-    )
-    if result.status and not stack.is_interrupted:
-        raise pulumi_runs.run_error(result, events)
-    return events
+    return pulumi_runs.run(stack, args, pulumi_runs.RunHandlers(take), pulumi_runs.checkpoint_variables(objects))
 
 
 def _with_size(name: str, live_state: LiveState) -> str:
