@@ -47,7 +47,7 @@ class ImageStores:
         storage = RegistryStorage(self.layout.registry)
         for unused in storage.unused(used, with_tags=with_tags):
             name = f"{unused.repository}, {format_count(unused.count, 'version')}"
-            yield Leftover("image", name, unused.size, unused.delete)
+            yield Leftover("image", name, unused.size, partial(storage.delete, unused))
 
     def of_node(self, used: set[tuple[str, str]]) -> Iterator[Leftover]:
         if self.ctr is None:

@@ -29,10 +29,6 @@ class UnusedImages:
     size: int
     folders: tuple[Path, ...] = field(repr=False)
 
-    def delete(self) -> None:
-        for folder in self.folders:
-            shutil.rmtree(folder, ignore_errors=True)
-
 
 class RegistryStorage:
     def __init__(self, folder: Path, *, min_age_s: float = _MIN_AGE_S) -> None:
@@ -58,6 +54,14 @@ class RegistryStorage:
             taken |= {folder.name for folder in unused.folders}
             found.append(unused)
         return [unused for unused in found if unused.count]
+
+    def delete(self, unused: UnusedImages) -> None:
+        """Delete listed images, except what a push since then needs again: it finds old layers, and leaves them."""
+        young = {folder.name for name in self._names() for folder in self._revisions(name) if not self._is_old(folder)}
+        needed = self._with_layers(self._closure(young))
+        for folder in unused.folders:
+            if _digest_of(folder) not in needed:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _unused_of(self, name: str, needed: set[str], taken: set[str]) -> UnusedImages:
         """Find the unused manifests of a repository; a blob of several is that of the first."""
@@ -106,7 +110,16 @@ class RegistryStorage:
         return self.blobs / digest[:2] / digest / "data"
 
     def _is_old(self, folder: Path) -> bool:
-        return folder.stat().st_mtime < self.newest
+        """Whether a blob, or the link to a manifest, was not written just now; a push writes an old link again."""
+        return max(path.stat().st_mtime for path in (folder, *folder.glob("link"))) < self.newest
+
+
+def _digest_of(folder: Path) -> str:
+    """Return the digest of a manifest, link or blob by its folder, or the one that a tag has now."""
+    try:
+        return _hex((folder / "current" / "link").read_text(encoding="utf-8"))
+    except OSError:
+        return folder.name
 
 
 def _hex(digest: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,7 +32,8 @@ class Folder:
     def write(self, path: Path, content: bytes, time: float = OLD) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        os.utime(path.parent, (time, time))
+        for written in (path, path.parent):
+            os.utime(written, (time, time))
 
     def blob(self, content: bytes) -> str:
         digest = hashlib.sha256(content).hexdigest()
@@ -61,9 +63,10 @@ class Folder:
         return {path.read_text() for path in self.root.glob("blobs/sha256/*/*/data") if b"{" not in path.read_bytes()}
 
     def prune(self, used: set[tuple[str, str]], *, with_tags: bool = False) -> list[tuple[str, int]]:
-        found = RegistryStorage(self.folder).unused(used, with_tags=with_tags)
+        storage = RegistryStorage(self.folder)
+        found = storage.unused(used, with_tags=with_tags)
         for unused in found:
-            unused.delete()
+            storage.delete(unused)
         return [(unused.repository, unused.count) for unused in found]
 
 
@@ -122,6 +125,34 @@ def test_a_push_that_has_not_ended(registry: Folder) -> None:
 
     assert registry.prune(set()) == [("app", 1)]
     assert layers_of(registry) == {"base", "new"}
+
+
+def test_a_push_while_images_are_deleted(registry: Folder) -> None:
+    """It finds an old layer, and does not write it again; what was listed before it stays as far as it is needed."""
+    registry.image("app", "base", "old", tag="1")
+    registry.image("other", "gone", tag="1")
+    storage = RegistryStorage(registry.folder)
+    listed = storage.unused(set(), with_tags=True)
+    assert [unused.repository for unused in listed] == ["app", "other"]
+    new = registry.image("app", "old", tag="1", time=time.time())
+
+    for unused in listed:
+        storage.delete(unused)
+
+    assert layers_of(registry) == {"old"}
+    tag = registry.root / "repositories" / "app" / "_manifests" / "tags" / "1" / "current" / "link"
+    assert tag.read_text() == f"sha256:{new}"
+    layers = registry.root / "repositories" / "app" / "_layers" / "sha256"
+    assert hashlib.sha256(b"old").hexdigest() in {folder.name for folder in layers.iterdir()}
+
+
+def test_an_old_image_that_is_pushed_again(registry: Folder) -> None:
+    """The registry writes its link anew, in the same folder, which stays as old as it was."""
+    digest = registry.image("app", "layer", tag="1")
+    link = registry.root / "repositories" / "app" / "_manifests" / "revisions" / "sha256" / digest / "link"
+    os.utime(link)
+
+    assert registry.prune(set(), with_tags=True) == []
 
 
 def test_layers_of_two_repositories(registry: Folder) -> None:
