@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive, proxy_hint
+from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive, proxy_hint, why_refused
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
@@ -387,8 +387,7 @@ def _refusal(answer: http.client.HTTPResponse, body: bytes, access: Access) -> A
         place = printable(answer.headers.get("Location") or "another place")
         message = f"the server at {access.address} is not an API server: it redirects to {shorten(place)}"
     if answer.status == http.client.UNAUTHORIZED:
-        who = f"context '{access.context}'" if access.context else "the kubeconfig"
-        message = f"the API server at {access.address} does not accept the credentials of {who}"
+        return ApiError(answer.status, *why_refused(access))
     return ApiError(answer.status, message or f"the API server answered {answer.status}")
 
 

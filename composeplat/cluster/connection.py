@@ -133,6 +133,13 @@ def describe_connection_error(access: Access, error: Exception, timeout: float) 
     return f"the API server at {access.address} can't be reached{through}: {reason.lower()}"
 
 
+def why_refused(access: Access) -> tuple[str, str]:
+    """Return the message for credentials that a server refuses, and the fix."""
+    who = f"context '{access.context}'" if access.context else "the kubeconfig"
+    message = f"the API server at {access.address} does not accept the credentials of {who}"
+    return message, "credentials are sent to an https:// server only" if access.plain else ""
+
+
 def proxy_hint(error: Exception) -> str:
     """Return the fix if a proxy requires a login; the library gives its response as text only."""
     wants_login = f"{http.client.PROXY_AUTHENTICATION_REQUIRED:d}" in str(error) and "Tunnel" in str(error)

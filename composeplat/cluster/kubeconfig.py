@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.credentials import Credential, CredentialSource
+from composeplat.cluster.credentials import Credential, CredentialSource, static_credentials
 from composeplat.compose.nodes import to_plain
 from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
 from composeplat.diagnostics import MissingPiece, Report, Source, join_some
@@ -28,7 +28,6 @@ _MAX_BYTES = 4 * 1024 * 1024
 _MAX_LISTED = 8
 _DEFAULT_NAMESPACE = "default"
 _AUTHORITY = "certificate-authority"
-_OF_TLS = (_AUTHORITY, f"{_AUTHORITY}-data", "insecure-skip-tls-verify")
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
@@ -38,6 +37,8 @@ class KubeConfig:
     """All kubeconfig files, merged."""
 
     paths: list[Path]
+    pod_namespace: str = ""
+    """That of the pod whose service account is used, as there is no context."""
     problems: list[str] = field(default_factory=list)
     """Why a file that is there can't be read, as a clause with its path."""
     current: str = ""
@@ -49,13 +50,13 @@ class KubeConfig:
         return self.contexts.get(name or self.current, {})
 
     def namespace(self, context: str = "") -> str:
-        return str(self.context(context).get("namespace") or "")
+        return str(self.context(context).get("namespace") or self.pod_namespace)
 
     def namespaces(self, context: str = "") -> tuple[str, ...]:
         """Return the namespace of a context, then those of the other contexts with its cluster and user."""
         chosen = self.context(context)
         same = [c for c in self.contexts.values() if all(c.get(key) == chosen.get(key) for key in ("cluster", "user"))]
-        found = (str(entry.get("namespace") or _DEFAULT_NAMESPACE) for entry in (chosen, *same))
+        found = (str(entry.get("namespace") or self.pod_namespace or _DEFAULT_NAMESPACE) for entry in (chosen, *same))
         return tuple(dict.fromkeys(found))
 
 
@@ -71,6 +72,8 @@ def read_kubeconfig(environment: Mapping[str, str], named: str = "") -> KubeConf
             config.clusters.setdefault(name, (entry, path.parent))
         for name, entry in _entries(read, "users", "user"):
             config.users.setdefault(name, (entry, path.parent))
+    if _is_in_cluster(config, environment, named):
+        config.pod_namespace = environment.get("POD_NAMESPACE") or _read_pod_namespace()
     return config
 
 
@@ -82,7 +85,7 @@ def context_namespace(environment: Mapping[str, str], named: str = "", context: 
 def find_access(environment: Mapping[str, str], named: str = "", context: str = "") -> Access:
     """Return how to reach the cluster of a context."""
     config = read_kubeconfig(environment, named)
-    if not config.contexts and _IN_CLUSTER.exists() and environment.get("KUBERNETES_SERVICE_HOST"):
+    if _is_in_cluster(config, environment, named):
         return _in_cluster_access(environment)
     chosen = context or config.current
     unread = "; ".join(config.problems)
@@ -100,14 +103,22 @@ def find_access(environment: Mapping[str, str], named: str = "", context: str = 
     if not cluster.get("server"):
         raise MissingPiece(f"the kubeconfig's context '{chosen}' names no cluster with a server", NO_CLUSTER)
     placed = {**cluster, _AUTHORITY: _placed(cluster.get(_AUTHORITY), folder)}
-    credentials = _credentials(user, user_folder, environment, placed)
-    return _access(chosen, placed, credentials, environment)
+    server = _split(cluster, chosen)
+    if server.scheme == "http":
+        # As in kubectl: whoever is on the way could read the others.
+        credentials = static_credentials(Credential(impersonation=_impersonation(user)))
+    else:
+        credentials = _credentials(user, user_folder, environment, placed)
+    return _access(chosen, server, placed, credentials, environment)
 
 
 def _access(
-    context: str, cluster: dict[str, Any], credentials: CredentialSource, environment: Mapping[str, str]
+    context: str,
+    server: SplitResult,
+    cluster: dict[str, Any],
+    credentials: CredentialSource,
+    environment: Mapping[str, str],
 ) -> Access:
-    server = _split(cluster, context)
     plain = server.scheme == "http"
     host, port = server.hostname or "", server.port or (80 if plain else 443)
     named = cluster.get("proxy-url")
@@ -132,17 +143,29 @@ def _access(
 
 
 def _split(cluster: Mapping[str, Any], context: str) -> SplitResult:
-    """Split the URL of a server; without a scheme it is HTTPS if the entry has settings of TLS, as in kubectl."""
+    """Split the URL of a server; one without a scheme is HTTP, as in kubectl."""
     server = str(cluster["server"])
-    scheme = "https" if any(cluster.get(key) for key in _OF_TLS) else "http"
     try:
-        parts = urlsplit(server if "://" in server else f"{scheme}://{server}")
+        parts = urlsplit(server if "://" in server else f"http://{server}")
         is_url = bool(parts.hostname) and parts.port != 0 and parts.scheme in ("http", "https")
     except ValueError:
         is_url = False
     if not is_url:
         raise MissingPiece(f"the server of the kubeconfig's context '{context}' is not a URL: '{server}'", NO_CLUSTER)
     return parts
+
+
+def _is_in_cluster(config: KubeConfig, environment: Mapping[str, str], named: str) -> bool:
+    """Whether the service account of a pod is used: a file that is named and has no context is a mistake."""
+    is_possible = _IN_CLUSTER.exists() and environment.get("KUBERNETES_SERVICE_HOST")
+    return bool(is_possible and not config.contexts and not named)
+
+
+def _read_pod_namespace() -> str:
+    try:
+        return (_IN_CLUSTER / "namespace").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _in_cluster_access(environment: Mapping[str, str]) -> Access:

@@ -21,7 +21,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.connection import Connector
 from composeplat.cluster.credentials import Credential, static_credentials
-from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
+from composeplat.cluster.kubeconfig import context_namespace, find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
 from composeplat.system.proxies import Proxy, parse_proxy
 from tests.cluster.objects import Answer, Server, given, no_server, refusal
@@ -116,10 +116,11 @@ def test_server(tmp_path: Path, server: str, expected: Access, address: str) -> 
 
 
 def test_server_with_an_authority_and_without_a_scheme(tmp_path: Path) -> None:
-    """Like kubectl, a server that has an authority is asked over TLS."""
-    access = found(tmp_path, cluster={"server": "10.0.0.1:6443", "certificate-authority": "/etc/ca.crt"})
+    """It is no HTTPS server, as in kubectl, and gets no credential."""
+    cluster = {"server": "10.0.0.1:6443", "certificate-authority": "/etc/ca.crt"}
+    access = found(tmp_path, cluster=cluster, user={"token": "secret"})
 
-    assert access.address == "https://10.0.0.1:6443"
+    assert (access.address, token_of(access)) == ("http://10.0.0.1:6443", "")
 
 
 @pytest.mark.parametrize("server", ["https://", "ftp://api.example.com", "https://api.example.com:99999", ":6443"])
@@ -226,9 +227,9 @@ IMPERSONATION = {
 def test_acting_as_another_user(server: Server, tmp_path: Path, kind: str) -> None:
     """A user that acts as another one does so in every request, so that it has no more rights than kubectl's."""
     user = plugin(program(tmp_path / "give", GIVE)) if kind == "plugin" else {"token": "given"}
-    address = f"http://127.0.0.1:{server.port}"
+    access = found(tmp_path, user={**user, **IMPERSONATION})
 
-    with Api(found(tmp_path, cluster={"server": address}, user={**user, **IMPERSONATION})) as api:
+    with Api(replace(access, host="127.0.0.1", port=server.port, plain=True)) as api:
         api.get("/version")
         list(api.lines("/log"))
 
@@ -243,6 +244,28 @@ def test_acting_as_another_user(server: Server, tmp_path: Path, kind: str) -> No
     }
     assert sent == [expected, expected]
     assert {request.headers["Authorization"] for request in server.asked} == {"Bearer given"}
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "secret"},
+        {"username": "me", "password": "secret"},
+        {"tokenFile": "none"},
+        {"client-certificate": "none", "client-key": "none"},
+        {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "none", "interactiveMode": "Never"}},
+    ],
+    ids=lambda user: next(iter(user)),
+)
+def test_a_server_without_tls(server: Server, tmp_path: Path, user: dict[str, Any]) -> None:
+    """No credential is sent to it, nor read, as in kubectl; who acts as another user still does."""
+    address = f"http://127.0.0.1:{server.port}"
+
+    with Api(found(tmp_path, cluster={"server": address}, user={**user, "as": "eve"})) as api:
+        api.get("/version")
+
+    (request,) = server.asked
+    assert (request.headers.get("Authorization"), request.headers["Impersonate-User"]) == (None, "eve")
 
 
 def test_token_file_that_is_not_there(tmp_path: Path) -> None:
@@ -588,6 +611,38 @@ def test_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert token_of(access) == "of-the-pod"
 
 
+@pytest.mark.parametrize(
+    ("variables", "written", "expected"),
+    [({}, "team\n", "team"), ({"POD_NAMESPACE": "named"}, "team", "named"), ({}, "", ""), ({}, None, "")],
+)
+def test_namespace_within_a_pod(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    written: str | None,
+    expected: str,
+) -> None:
+    """Without a kubeconfig it is that of the pod, as for kubectl."""
+    monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
+    if written is not None:
+        (tmp_path / "namespace").write_text(written)
+    environment = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", **variables}
+
+    within = read_kubeconfig(environment)
+    assert (within.namespace(), within.namespaces()) == (expected, (expected or "default",))
+    assert context_namespace(environment) == expected
+    with_one = {**environment, "KUBECONFIG": write(tmp_path / "config", config())}
+    assert context_namespace(with_one) == context_namespace(variables) == ""
+
+
+def test_a_kubeconfig_that_is_named_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistyped path does not lead to the cluster of the pod."""
+    monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
+
+    with pytest.raises(MissingPiece, match="names none"):
+        find_access({"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, str(tmp_path / "typo"))
+
+
 def test_kubeconfig_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kubeconfig goes before the service account of the pod."""
     monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
@@ -721,6 +776,7 @@ def test_unauthorized(server: Server, context: str, who: str) -> None:
 
     output = f"the API server at http://127.0.0.1:{server.port} does not accept the credentials of {who}"
     assert (output, 401, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
+    assert caught.value.hint == "credentials are sent to an https:// server only"
 
 
 @pytest.mark.parametrize(

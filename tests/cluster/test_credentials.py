@@ -56,10 +56,12 @@ def with_plugin(folder: Path, server: Server, *, text: str = PLUGIN, life: float
     named.write_text(json.dumps({
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "a", "user": "me"}}],
-        "clusters": [{"name": "a", "cluster": {"server": server.access.address}}],
+        "clusters": [{"name": "a", "cluster": {"server": f"https://127.0.0.1:{server.port}"}}],
         "users": [{"name": "me", "user": {"exec": {"apiVersion": version, "command": str(plugin)}}}],
     }))  # fmt: skip
-    return find_access({**os.environ, "RUNS": str(folder / "runs"), "LIFE": str(life)}, str(named))
+    access = find_access({**os.environ, "RUNS": str(folder / "runs"), "LIFE": str(life)}, str(named))
+    # No credential of a kubeconfig is for a server without TLS, as this one is.
+    return replace(access, plain=True)
 
 
 def ask(api: Api, way: str) -> list[Any]:
@@ -177,7 +179,7 @@ def token_file(folder: Path, server: Server) -> CredentialSource:
     named.write_text(json.dumps({
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "a", "user": "me"}}],
-        "clusters": [{"name": "a", "cluster": {"server": server.access.address}}],
+        "clusters": [{"name": "a", "cluster": {"server": f"https://127.0.0.1:{server.port}"}}],
         "users": [{"name": "me", "user": {"tokenFile": "token"}}],
     }))  # fmt: skip
     return find_access({}, str(named)).credentials
