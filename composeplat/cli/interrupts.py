@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from composeplat.system.signals import handle_signals
+
 #: A wait of the main thread is interrupted after these delays, if the handler has not run before.
 _WAKE_DELAYS_S = (0.02, 0.1, 0.5)
 #: A press whose exception was dropped is repeated after this delay: then the finalizer has ended.
@@ -40,18 +42,13 @@ def listen() -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """End the block on SIGTERM and SIGHUP too, so that what it created is deleted; nohup ignores SIGHUP."""
+    """End the block on SIGTERM and SIGHUP too, so that what it created is deleted."""
 
     def end(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in numbers}
-    try:
+    with handle_signals(dict.fromkeys((signal.SIGTERM, signal.SIGHUP), end)):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def is_interrupt(error: BaseException | None) -> bool:

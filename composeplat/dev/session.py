@@ -36,6 +36,7 @@ from composeplat.plan.desired import Identity, Plan, ServicePlan
 from composeplat.system.machine import architecture
 from composeplat.system.processes import ProcessId
 from composeplat.system.records import record
+from composeplat.system.signals import handle_signals
 from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
@@ -278,14 +279,6 @@ def _terminate(holder: Mapping[str, Any]) -> None:
 @contextlib.contextmanager
 def _interrupts_left_to(link: Link) -> Iterator[None]:
     """Leave Ctrl-C to the program in the container once it runs; SIGTERM and SIGHUP end the session."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, lambda *_: link.interrupt())
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # nohup ignores SIGHUP.
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, lambda *_: link.end())
-    try:
+    ends = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), lambda *_: link.end())
+    with handle_signals({signal.SIGINT: lambda *_: link.interrupt(), **ends}):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

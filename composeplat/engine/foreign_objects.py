@@ -1,7 +1,7 @@
 """Objects that the state has, and that are someone else's now: deleted behind the state, and created by another tool.
 
-Owns how they are found, and that the state forgets them: Pulumi would delete them by their names. Pure, but for the
-notes; the state is changed by :mod:`~composeplat.engine.workspace`.
+Owns how they are found, and that the state forgets them: Pulumi would delete them by their names. Of this,
+:func:`forget_foreign` alone is not pure: it has :mod:`~composeplat.engine.workspace` write the state.
 """
 
 from __future__ import annotations

@@ -89,6 +89,19 @@ func (w *Watch) open(folder string) (*beneath.Folder, error) {
 	return root.Folder(folder)
 }
 
+// visitInside calls a function for each folder in an open one that is not skipped.
+func (w *Watch) visitInside(folder string, opened *beneath.Folder, visit func(string)) {
+	entries, err := opened.Entries()
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
+			visit(name)
+		}
+	}
+}
+
 // touch records a folder. The lock must be held.
 func (w *Watch) touch(folder string) {
 	w.touched[folder] = true

@@ -64,15 +64,7 @@ func (w *Watch) add(folder string) {
 		return
 	}
 	w.touch(folder)
-	entries, err := opened.Entries()
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
-			w.add(name)
-		}
-	}
+	w.visitInside(folder, opened, w.add)
 }
 
 // observe watches a folder alone, by a path to it.

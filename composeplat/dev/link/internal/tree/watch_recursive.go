@@ -37,15 +37,7 @@ func (w *Watch) touchBelow(folder string) {
 	}
 	defer opened.Close()
 	w.touch(folder)
-	entries, err := opened.Entries()
-	if err != nil {
-		return
-	}
-	for _, entry := range entries {
-		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
-			w.touchBelow(name)
-		}
-	}
+	w.visitInside(folder, opened, w.touchBelow)
 }
 
 // mayBeShort reports whether a path may have the short form of a name, such as LONGNA~1, which Windows reports at times.
