@@ -29,6 +29,7 @@ from composeplat.cli.operations import (
     show_refusal,
     stack_for,
 )
+from composeplat.cli.policies import show_violations
 from composeplat.cli.questions import confirm
 from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_and_count, printable
@@ -83,9 +84,13 @@ def _import(choice: Choice, planned: Planned, found: Found, *, wait: bool, as_js
             outcome = operation.import_objects(stack_for(planned), planned.plan, found, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
-    status = "failed" if outcome.failures else "done"
+    is_refused = show_violations(outcome, planned, as_json=choice.json_diagnostics)
+    status = "failed" if outcome.failures or is_refused else "done"
     show_document(_document(planned, found, status, outcome), as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
+    if is_refused:
+        progress.conclude(f"a policy refuses {planned.where}; the objects have its labels, and stay as they are")
+        return Exit.FAILED
     if outcome.failures:
         progress.conclude(f"{failure_summary(outcome)}; 'platform import' continues from there")
         return Exit.FAILED

@@ -78,7 +78,7 @@ def import_objects(stack: Stack, plan: Plan, found: Found, options: DeployOption
     is_done = False
     try:
         outcome = deploy(stack, plan, options)
-        is_done = not outcome.failures
+        is_done = not (outcome.failures or outcome.is_refused)
     finally:
         with Api(stack.target.access) as api:
             if not is_done:
