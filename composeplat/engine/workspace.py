@@ -194,7 +194,7 @@ class Workspace:
         self._remove_broken_metadata(path)
         copies = self.folder / "states"
         copies.mkdir(exist_ok=True)
-        known = sorted(copies.glob("*.json"))
+        known = sorted(copies.glob("*.json"), key=lambda copy: (len(copy.stem), copy.stem))
         try:
             content = path.read_text(encoding="utf-8")
             json.loads(content)["checkpoint"]
@@ -206,7 +206,9 @@ class Workspace:
             self._restore(path, known)
             return
         if not known or known[-1].read_text(encoding="utf-8") != content:
-            write_private(copies / f"{time.time_ns()}.json", content)
+            # A clock that was ahead must not leave older copies last.
+            number = max([time.time_ns(), *(int(copy.stem) + 1 for copy in known[-1:])])
+            write_private(copies / f"{number}.json", content)
             for old in known[: -_MAX_STATES + 1]:
                 old.unlink(missing_ok=True)
 

@@ -395,6 +395,20 @@ def test_as_many_copies_as_help(workspace: Workspace) -> None:
     assert texts[3:] == copies(workspace)
 
 
+@pytest.mark.parametrize("times", [[3 * 10**18, 10**18, 10**18], [5 * 10**11, 10**18, 2 * 10**18]])
+def test_a_clock_that_is_set(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, times: list[int]) -> None:
+    """The last copy is that of the last operation, whatever the clock said before."""
+    for number, now in enumerate(times):
+        monkeypatch.setattr("composeplat.engine.workspace.time.time_ns", lambda now=now: now)
+        state = write_state(workspace, str(number))
+        lock_once(workspace)
+    state.write_bytes(b"")
+
+    lock_once(workspace)
+
+    assert urns(workspace) == ["2"]
+
+
 def test_no_state(workspace: Workspace) -> None:
     """Where there is no state yet, there is nothing to copy."""
     lock_once(workspace)
