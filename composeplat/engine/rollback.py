@@ -38,9 +38,10 @@ class RollBack:
     objects: Mapping[str, Objects]
 
     @classmethod
-    def remember(cls, stack: Stack, plan: Plan, chosen: Collection[str]) -> RollBack:
-        """Read what runs of the services that go back if the deploy fails; a Job does not go back."""
-        rolling = [s for s in plan.services if s.rolls_back and s.name in chosen and s.workload_kind != "Job"]
+    def remember(cls, stack: Stack, plan: Plan, chosen: Collection[str], options: DeployOptions) -> RollBack:
+        """Read what runs of the services that go back if the deploy fails; a Job does not, nor what nobody waits for."""
+        may_go = chosen if options.wait else ()
+        rolling = [s for s in plan.services if s.rolls_back and s.name in may_go and s.workload_kind != "Job"]
         if not rolling or not stack.state.get("resources"):
             return cls({})
         state = stack.workspace.reveal_state()
