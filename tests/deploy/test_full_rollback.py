@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.deploy.conftest import SLEEP, Environment
 
 
@@ -53,6 +55,40 @@ def test_what_ran_before_runs_again(environment: Environment) -> None:
     other_kept = good.rpartition("first-token")
     environment.write("second-token".join((other_kept[0], other_kept[2])))
     environment.platform("preview", "--expect-no-changes").expect()
+
+
+CHECKED = """
+x-platform: {{full: true}}
+services:
+  web:
+    image: busybox:1.37
+    command: {command}
+    stop_grace_period: 0
+    environment: {{API_TOKEN: "{value}"}}
+    volumes: ["data:/data"]
+    healthcheck:
+      test: test ! -e /data/broken || {{ echo no entry with $$API_TOKEN; exit 1; }}
+      interval: 1s
+      retries: 1
+    deploy: {{update_config: {{failure_action: rollback}}}}
+volumes: {{data: }}
+"""
+
+
+def test_secrets_that_come_back(environment: Environment) -> None:
+    """A message about what runs again has them, and masks them, though the file has others."""
+    environment.deploy(CHECKED.format(command=SLEEP, value="first-token")).expect()
+    (pod,) = environment.pods("web")
+    environment.exec(pod["metadata"]["name"], "touch", "/data/broken")
+
+    failed = environment.deploy(CHECKED.format(command=SLEEP, value="second-token"), "--timeout", "20").expect(1)
+
+    assert "web: rolled back to busybox:1.37, and it fails too: " in failed.stderr
+    assert "no entry with [secret]" in failed.stderr.partition("web: rolled back to")[2]
+    assert "first-token" not in failed.stderr + failed.stdout
+    logs = list((Path(environment.variables["COMPOSEPLAT_DATA"]) / "stacks").rglob("operation.jsonl"))
+    assert logs
+    assert all("first-token" not in path.read_text() for path in logs)
 
 
 BUILT = """

@@ -232,6 +232,23 @@ def test_an_image_that_is_gone(environment: Environment) -> None:
     assert history(environment)[0]["result"] == "failed"
 
 
+def test_some_services_after_a_failed_deploy_of_all(environment: Environment) -> None:
+    """A rollback does not go to what the failed one has left of the others."""
+    environment.deploy(project(web="busybox:1.37", db="busybox:1.37")).expect()
+    environment.deploy(project(web="example.invalid/gone:1", db="example.invalid/gone:1"), "--timeout", "30").expect(1)
+    environment.deploy(project(web="busybox", db="example.invalid/gone:1"), "web").expect()
+    assert [(row["result"], row["can_roll_back"]) for row in history(environment)] == [
+        ("done", False), ("failed", False), ("done", True),
+    ]  # fmt: skip
+    refused = environment.platform("rollback", "3", "--yes").expect(1)
+    assert "revision 3 left services alone that a deployment before it had failed with\n" in refused.stderr
+
+    environment.platform(*YES).expect()
+
+    assert [image(environment, name) for name in ("web", "db")] == ["busybox:1.37"] * 2
+    assert history(environment)[0]["rolled_back_to"] == 1
+
+
 def test_another_machine_rolls_back(environment: Environment, tmp_path: Path) -> None:
     """With the same backend and passphrase, and without anything of the first one's data folder."""
     backend = tmp_path / "share"

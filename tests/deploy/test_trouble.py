@@ -36,6 +36,7 @@ from composeplat.engine.own_processes import OwnProcess
 from composeplat.local.cluster import LocalCluster
 from composeplat.system.processes import ProcessId, start_time
 from tests.deploy.conftest import PORTS, SLEEP, Environment, Ran, until
+from tests.deploy.test_history import history
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 SEVERAL = (
@@ -705,6 +706,23 @@ def test_full_disk(environment: Environment, left: int) -> None:
     assert "Traceback" not in ran.stderr
     assert ran.stderr.count("error: ") == 1
     assert "no space left on device" in ran.stderr or "the disk is full" in ran.stderr
+
+
+def test_full_folder_of_temporary_files(environment: Environment, tmp_path: Path) -> None:
+    """Pulumi can't write its events there: its changes are unknown then, and do not count as none."""
+    small = tmp_path / "small"
+    small.mkdir()
+    environment.deploy(SMALL).expect()
+    environment.write(SMALL.replace("A: b", "A: c"))
+    with apart(f"mount -t tmpfs -o size=16k,mode=700 tmpfs {small}") as before:
+        ran = run(environment, [*before, "env", f"TMPDIR={small}"], *environment.command_line("deploy")).expect(1)
+    again = environment.platform("deploy").expect()
+
+    assert f"its output is incomplete, as if '{small}' were full\n" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "1 unchanged" not in again.stderr
+    assert [row["result"] for row in history(environment)] == ["done", "failed", "done"]
+    environment.platform("preview", "--expect-no-changes").expect()
 
 
 # the passphrase -------------------------------------------------------------------------------------------------------
