@@ -25,12 +25,12 @@ Lookup = Callable[[str], str | None]
 
 _BLANK = re.compile(r"(?:[^\S\r\n]*(?:#[^\r\n]*)?(?:\r\n|\n|\r))*[^\S\r\n]*(?:#[^\r\n]*\Z)?")
 _NAME = re.compile(r"(?:export[^\S\r\n]+)?([A-Za-z0-9_.\[\]-]+)[^\S\r\n]*")
-_SEPARATOR = re.compile(r"[=:][^\S\r\n]*")
+_SEPARATOR = re.compile(r"[=:]([^\S\r\n]*)")
 _SINGLE = re.compile(r"'((?:\\.|[^'\\])*)'", re.DOTALL)
 _DOUBLE = re.compile(r'"((?:\\.|[^"\\])*)"', re.DOTALL)
 _BARE = re.compile(r"([^\r\n]*)")
 _TAIL = re.compile(r"[^\S\r\n]*(?:#[^\r\n]*)?(?=[\r\n]|\Z)")
-_INLINE_COMMENT = re.compile(r"(?:^|\s)#.*\Z")
+_INLINE_COMMENT = re.compile(r"\s#.*\Z")
 _REST = re.compile(r"[^\r\n]*")
 _ESCAPE = re.compile(r"\\(0[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPES = {
@@ -43,7 +43,6 @@ _ESCAPES = {
     "v": "\v",
     "\\": "\\",
     '"': '"',
-    "'": "'",
 }
 
 
@@ -158,7 +157,7 @@ def _parse_line(reader: Any, number: int, not_found: type[Exception]) -> Line:
     if reader.peek(1) in ("", "\n", "\r", "#"):
         reader.read_regex(_TAIL)
         return Line(name, None, literal=False, line=number)
-    reader.read_regex(_SEPARATOR)
+    (space,) = reader.read_regex(_SEPARATOR)
     quote = reader.peek(1)
     if quote in ("'", '"'):
         try:
@@ -170,10 +169,11 @@ def _parse_line(reader: Any, number: int, not_found: type[Exception]) -> Line:
         except not_found as error:
             raise ValueError(f"there is text after the closing quote of the value of '{name}'") from error
         if quote == "'":
-            return Line(name, re.sub(r"\\(['\\])", r"\1", text), literal=True, line=number)
+            # Two backslashes stay two; only one before a quote is dropped.
+            return Line(name, re.sub(r"(\\\\)|\\'", lambda pair: pair[1] or "'", text), literal=True, line=number)
         return Line(name, _ESCAPE.sub(_unescape, text), literal=False, line=number)
     (text,) = reader.read_regex(_BARE)
-    return Line(name, _INLINE_COMMENT.sub("", text).strip(), literal=False, line=number)
+    return Line(name, _INLINE_COMMENT.sub("", space + text).strip(), literal=False, line=number)
 
 
 def _unescape(match: re.Match[str]) -> str:
