@@ -92,11 +92,19 @@ def slug(path: str, limit: int = MAX_LABEL_LENGTH) -> str:
     return f"{plain[: limit - 9].rstrip('-')}-{_digest(path)}".strip("-")
 
 
-def suggest_volume(source: str, target: str, *, hidden: bool = False) -> str:
-    """Suggest a named volume in place of a host path; ``hidden`` if the paths come from variables."""
+def folder_name(path: str) -> str:
+    """Return the last folder of a path as a name."""
+    return clean(path.rstrip("/").rpartition("/")[2])
+
+
+def suggest_volume(source: str, target: str, *, owner: str = "", hidden: bool = False) -> str:
+    """Suggest a named volume in place of a host path; ``hidden`` if the paths come from variables.
+
+    With an ``owner`` the name begins with that.
+    """
     if hidden:
         return "'data:/path/in/the/container', with 'data:' under the top-level 'volumes'"
-    name = clean(source.rstrip("/").rpartition("/")[2])
+    name = f"{clean(owner)}-{folder_name(source)}" if owner else folder_name(source)
     name = name if is_dns_label(name) else "data"
     return f"'{name}:{target}', with '{name}:' under the top-level 'volumes'"
 

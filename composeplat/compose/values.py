@@ -301,10 +301,14 @@ class UserText:
 
 
 def parse_user(text: str) -> UserText:
-    """Read ``user[:group]``; each half is a number, ``root`` for 0, or a name."""
+    """Read ``user[:group]``; each half is a number, ``root`` for 0, or a name.
+
+    As in Docker, a user that is empty beside a colon is root: that is left of variables which are not set.
+    """
     user, colon, group = parse_known(text).partition(":")
-    if not _USER.match(text) or not user or (colon and not group):
+    if not _USER.match(text) or not (user or colon):
         raise BadValue("must be a user such as 1000, 1000:1000 or root")
+    user = user or "root"
     names = ["" if half == "root" or _ID.match(half) else half for half in (user, group)]
     return UserText(uid=_parse_id(user), gid=_parse_id(group), user_name=names[0], group_name=names[1])
 

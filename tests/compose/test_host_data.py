@@ -55,6 +55,29 @@ def test_no_data(project: Project, volume: str) -> None:
     assert project({"compose.yaml": text, "pg/PG_VERSION": "17"}).read().messages == []
 
 
+def test_volumes_that_would_be_one(project: Project) -> None:
+    """Two folders of one name are not to become one volume, nor a folder and a volume of the definition."""
+    text = """
+        services:
+          a: {image: postgres, volumes: ["./a/data:/var/lib/postgresql/data"]}
+          b: {image: redis, volumes: ["./b/data:/data", "./keep:/keep", "./once:/once"]}
+          c: {image: redis, volumes: ["./once:/once", "keep:/data"]}
+        volumes: {keep: }
+    """
+    reading = project({"compose.yaml": text}).read()
+
+    hints = [message.hint.partition("/")[0].rpartition("'")[2] for message in reading.loaded.report.sorted()]
+    assert hints == ["a-data:", "b-data:", "b-keep:", "once:", "once:"]
+
+
+def test_missing_folder_that_is_read_only(project: Project) -> None:
+    """Nothing is kept in a folder that is read-only."""
+    reading = project({"compose.yaml": "services: {a: {image: nginx, volumes: ['./certs:/certs:ro']}}"}).read()
+
+    (message,) = reading.loaded.report.sorted()
+    assert message.hint == "create the folder: its files are copied, read-only"
+
+
 def test_built_service(project: Project) -> None:
     """Of the host volumes of a built service, folders without a file are warned of, and files and sources are not."""
     text = "services: {web: {build: ., volumes: ['.:/app', './gone:/a', './empty:/b', './x.conf:/c/x.conf']}}"

@@ -470,18 +470,25 @@ def test_pair(text: str, expected: tuple[str, str | None]) -> None:
         ("www-data:33", (None, 33, "www-data", "")),
         ("1000:staff", (1000, None, "", "staff")),
         ("www-data:staff", (None, None, "www-data", "staff")),
+        (":", (0, None, "", "")),
+        (":5", (0, 5, "", "")),
+        (":staff", (0, None, "", "staff")),
+        ("5:", (5, None, "", "")),
     ],
 )
 def test_user(text: str, expected: tuple[int | None, int | None, str, str]) -> None:
-    """Each half is a number or root, which is 0; another name takes nothing from the number beside it."""
+    """Each half is a number or root, which is 0; another name takes nothing from the number beside it.
+
+    An empty user is root, and an empty group is that of the user.
+    """
     read = parse_user(text)
 
     assert expected == (read.uid, read.gid, read.user_name, read.group_name)
 
 
-@pytest.mark.parametrize("text", ["", ":", ":5", "5:", "1:2:3", "a:b:c"])
+@pytest.mark.parametrize("text", ["", "1:2:3", "a:b:c"])
 def test_no_user(text: str) -> None:
-    """A user is one or two halves, and neither is empty."""
+    """A user is one or two halves."""
     assert reason(parse_user, text) == "must be a user such as 1000, 1000:1000 or root"
 
 

@@ -14,7 +14,7 @@ from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.host_content import read_host_content
-from composeplat.compose.load.host_data import check_host_volume, volume_for
+from composeplat.compose.load.host_data import ambiguous_names, check_host_volume, volume_for
 from composeplat.compose.load.letter_case import case_hint
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, Mount, Project, Service
@@ -46,6 +46,7 @@ class Content(Checker):
     def __init__(self, project: Project, origins: Origins, reading: Reading) -> None:
         super().__init__(project, origins, reading.report)
         self.reading = reading
+        self._taken = ambiguous_names(project)
         self._total = 0
         self._env: dict[tuple[str, bool], EnvLines | files.Unreadable | None] = {}
 
@@ -126,7 +127,7 @@ class Content(Checker):
     def _host_volume(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         found = mount if service.build is not None else self._with_content(service, mount, path)
         if self.reading.publishes and (service.build is not None or found.content is not None):
-            check_host_volume(self, service, found, path, self.reading.root)
+            check_host_volume(self, service, found, path, self.reading.root, self._taken)
         return found
 
     def _instead_of_system_path(self, service: Service, mount: Mount, path: PathKey) -> str:
@@ -160,14 +161,16 @@ class Content(Checker):
         program = "" if mount.read_only else find_program(mount.target, service.image)
         if not program or fix.startswith("to keep data: "):
             return fix
-        return f"to keep the data of {program}: {volume_for(self, mount, path)}; otherwise {fix}"
+        return f"to keep the data of {program}: {volume_for(self, mount, path, self._taken)}; otherwise {fix}"
 
     def _alternatives(self, mount: Mount, path: PathKey) -> str:
         """Return the fixes for a missing host path, which may be meant as data or as files."""
         hidden = self.origins.is_substituted(*path, "source")
         if looks_like_file(mount.target) and not hidden:
             return "create the file: it is copied, read-only"
-        example = volume_for(self, mount, path)
+        if mount.read_only:
+            return "create the folder: its files are copied, read-only"
+        example = volume_for(self, mount, path, self._taken)
         return f"to keep data: {example}; to ship files: create the folder, they are copied, read-only"
 
     def _shown(self, path: PathKey) -> str:

@@ -7,22 +7,35 @@ Must not read a file's content: :mod:`~composeplat.compose.load.host_content` do
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from pathlib import Path
 
 from composeplat.compose.data_paths import find_program
-from composeplat.compose.model import Build, Mount, Service
+from composeplat.compose.model import HOST, Build, Mount, Project, Service
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey
-from composeplat.names import suggest_volume
+from composeplat.names import clean, folder_name, suggest_volume
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
 
-def check_host_volume(checker: Checker, service: Service, mount: Mount, path: PathKey, root: ProjectRoot) -> None:
+def ambiguous_names(project: Project) -> frozenset[str]:
+    """The names of folders that several host paths have, or a path and a volume of the definition."""
+    paths = {clean(name): {""} for name in project.volumes}
+    for service in project.services.values():
+        for mount in service.mounts:
+            if mount.kind == HOST:
+                paths.setdefault(folder_name(mount.source), set()).add(mount.source)
+    return frozenset(name for name, found in paths.items() if len(found) > 1)
+
+
+def check_host_volume(
+    checker: Checker, service: Service, mount: Mount, path: PathKey, root: ProjectRoot, taken: Container[str]
+) -> None:
     """Warn if a host volume holds data, or if a built service has its files neither here nor in the image."""
     folder = "" if mount.read_only or _is_file(mount) else _describe_data(service, mount, root)
     if folder:
-        hint = f"to keep it, use a named volume: {volume_for(checker, mount, path)}"
+        hint = f"to keep it, use a named volume: {volume_for(checker, mount, path, taken)}"
         checker.add("host-data", path, f"mounts {folder}: what is written there is lost with the pod", hint)
     elif service.build is not None and not _is_in_context(mount.source, service.build):
         message = (
@@ -46,9 +59,11 @@ def _is_in_context(source: str, build: Build) -> bool:
     return any(f"{source}/".startswith(f"{context.rstrip('/')}/") for context in contexts)
 
 
-def volume_for(checker: Checker, mount: Mount, path: PathKey) -> str:
-    """Write the named volume to use in place of a host volume."""
-    return suggest_volume(mount.source, mount.target, hidden=checker.origins.is_substituted(*path, "source"))
+def volume_for(checker: Checker, mount: Mount, path: PathKey, taken: Container[str]) -> str:
+    """Write the named volume to use in place of a host volume: after its service, if the folder's name is taken."""
+    owner = str(path[1]) if folder_name(mount.source) in taken else ""
+    hidden = checker.origins.is_substituted(*path, "source")
+    return suggest_volume(mount.source, mount.target, owner=owner, hidden=hidden)
 
 
 def _is_file(mount: Mount) -> bool:

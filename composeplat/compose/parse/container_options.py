@@ -72,7 +72,7 @@ def _storage_limit(section: Section) -> int | None:
 
 def _host_users(section: Section) -> bool | None:
     found = section.get("userns_mode")
-    mode = found.choice("host", "private", "auto") if found else None
+    mode = found.choice("host", "private", "auto") if found and found.text() else None
     return None if mode is None else mode == "host"
 
 

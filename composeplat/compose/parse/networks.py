@@ -13,7 +13,7 @@ from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
 
 _PATTERN = "services.*.networks.*"
-_SAME_AS_DEFAULT = ("bridge", "default")
+_SAME_AS_DEFAULT = ("", "bridge", "default")
 
 
 def parse_network_names(section: Section) -> frozenset[str] | None:
@@ -106,7 +106,8 @@ def _links(section: Section) -> tuple[tuple[str, str], ...]:
         service, _, alias = (text or "").partition(":")
         if service:
             name = str(section.whole.path[1])
-            item.ctx.origins.put_alias(("services", name, "depends_on", service), item.node, item.path)
+            if not item.ctx.origins.has("services", name, "depends_on", service):
+                item.ctx.origins.put_alias(("services", name, "depends_on", service), item.node, item.path)
             item.ctx.origins.put_alias(alias_path(service, alias or service), item.node, item.path)
             links.append((service, alias or service))
         elif text is not None:

@@ -93,7 +93,7 @@ def _read_long_port(section: Section) -> Iterator[Port]:
     if address_field:
         _report_address(address_field, host_ip)
     protocol_field = section.get("protocol")
-    protocol = protocol_field.choice(*PROTOCOLS) if protocol_field else "tcp"
+    protocol = protocol_field.value(_parse_protocol) if protocol_field else "tcp"
     try:
         pairs = pair_ports(published, targets)
     except BadValue as error:
@@ -110,6 +110,12 @@ def _read_long_port(section: Section) -> Iterator[Port]:
             app_protocol=section.value("app_protocol", parse_known, ""),
             loopback=is_loopback(host_ip),
         )
+
+
+def _parse_protocol(text: str) -> str:
+    if text.lower() not in PROTOCOLS:
+        raise BadValue("must be 'tcp', 'udp' or 'sctp'")
+    return text.lower()
 
 
 def _read_exposed(item: Field) -> Iterator[Port]:

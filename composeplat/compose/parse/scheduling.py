@@ -172,7 +172,7 @@ def _count(section: Section) -> int:
     elif ids is not None:
         message = "is not supported and has no effect: the cluster chooses the devices"
         ids.report("unsupported-key", message, "use count")
-    if count is not None and isinstance(count.node, Scalar) and count.node.text == "all":
+    if count is not None and isinstance(count.node, Scalar) and count.node.text in ("all", "-1"):
         _report_count(count)
     elif count is not None:
         return count.value(_parse_count) or 1
@@ -180,7 +180,7 @@ def _count(section: Section) -> int:
 
 
 def _report_count(place: Field) -> None:
-    message = "is 'all', and a container can't ask for all devices of a node here: it gets 1"
+    message = f"is {place.node.shown}, and a container can't ask for all devices of a node here: it gets 1"
     place.report("no-effect", message, "give the number")
 
 
