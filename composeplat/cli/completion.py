@@ -256,7 +256,7 @@ def _names_without_merge(section: str, named: list[str]) -> list[str] | None:
         if any(os.environ.get(name) for name in ("COMPOSE_FILE", "COMPOSE_ENV_FILES")):
             return None
         own = Path(".env")
-        if files.exists(own) and b"COMPOSE_" in files.read_bytes(own, limit=MAX_ENV_FILE_BYTES):
+        if os.path.isfile(own) and b"COMPOSE_" in files.read_bytes(own, limit=MAX_ENV_FILE_BYTES):
             return None
     found = None if named else find_compose_files(Path.cwd())
     names: dict[str, None] = {}

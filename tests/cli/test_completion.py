@@ -42,6 +42,13 @@ def asked(*args: str, folder: Path, shell: str = "zsh", **variables: str) -> Out
     return run(*args, folder=folder, stdin=None, timeout=60, _PLATFORM_COMPLETE=shell, **variables)
 
 
+def test_a_folder_in_the_place_of_the_env_file(shop: Folder) -> None:
+    """Services are offered beside a virtual environment that is named `.env`."""
+    (shop.path / ".env").mkdir()
+
+    assert offered("deploy", "w") == ["web", "worker"]
+
+
 # what may stand where -------------------------------------------------------------------------------------------------
 
 

@@ -235,6 +235,13 @@ def test_no_env_file_beside_the_definition(project: Project) -> None:
     assert image(folder.read("a/compose.yaml")) == "app:default"
 
 
+def test_a_folder_in_the_place_of_an_env_file(project: Project) -> None:
+    """A folder `.env` is usually a virtual environment, and no env file; beside an included file too."""
+    files = {"compose.yaml": "include: [part/compose.yaml]", "part/compose.yaml": WEB, ".env/a": "", "part/.env/a": ""}
+
+    assert project(files).read().messages == []
+
+
 def test_named_env_files(project: Project) -> None:
     """Named env files take the place of the one beside the definition, later ones over earlier ones."""
     files = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from composeplat.compose.interpolate import interpolate
 from composeplat.compose.load.extends import Extends, local_path, real_path
 from composeplat.compose.load.sources import Sources
-from composeplat.compose.load.variables import wants_env_file
+from composeplat.compose.load.variables import default_env_file
 from composeplat.compose.merge import merge
 from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.parse.fields import Context, Field
@@ -133,8 +133,8 @@ class Documents:
         if env_field is not None:
             env_files = [(place, file) for place in env_field.items_or_text() if (file := self._env_file(place))]
         else:
-            own = os.path.join(folder, ".env")
-            env_files = [(None, own)] if wants_env_file(variables) and files.exists(Path(own)) else []
+            own = default_env_file(variables, folder)
+            env_files = [(None, own)] if own else []
         return Include(places, names, folder, env_files)
 
     def _env_file(self, place: Field) -> str:

@@ -46,8 +46,8 @@ def first_variables(request: Request, sources: Sources) -> Variables:
     named = _named_env_files(request, shell)
     if named:
         return _layered(request, named, sources, None)
-    own = os.path.join(request.folder, ".env")
-    if request.files or shell.lookup("COMPOSE_FILE") or not wants_env_file(shell) or not files.exists(Path(own)):
+    own = default_env_file(shell, request.folder)
+    if request.files or shell.lookup("COMPOSE_FILE") or not own:
         return shell
     # It is read again, with its messages, if it is also the definition's env file.
     return _layered(request, [own], Sources(request, Report()), project_root(request, request.folder))
@@ -58,14 +58,20 @@ def project_variables(request: Request, first: Variables, folder: Path, sources:
     shell = Variables.from_layers(request.shell, {}, request.platform)
     if _named_env_files(request, shell):
         return first
-    own = os.path.join(folder, ".env")
-    if not wants_env_file(shell) or not files.exists(Path(own)):
+    own = default_env_file(shell, folder)
+    if not own:
         return shell
     return _layered(request, [own], sources, project_root(request, folder))
 
 
-def wants_env_file(variables: Variables) -> bool:
-    return not variables.flag("COMPOSE_DISABLE_ENV_FILE", default=False)
+def default_env_file(variables: Variables, folder: Path) -> str:
+    """Return the ``.env`` of a folder; empty if there is none, or if it is not wanted.
+
+    A folder of that name is none, as in Compose: it is usually a virtual environment of Python.
+    """
+    is_wanted = not variables.flag("COMPOSE_DISABLE_ENV_FILE", default=False)
+    own = os.path.join(folder, ".env")
+    return own if is_wanted and files.exists(Path(own)) and not os.path.isdir(own) else ""
 
 
 def _named_env_files(request: Request, shell: Variables) -> list[str]:
