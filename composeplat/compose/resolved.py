@@ -121,8 +121,10 @@ def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]
     if service.label_files.paths:
         del made["label_file"]
         made["labels"] = {name: value.replace("$", "$$") for name, value in _own_labels(service).items()}
-    if service.variables or "environment" in written:
-        made["environment"] = {name: value.replace("$", "$$") for name, value in service.variables.items()}
+    # The variables of hooks are among those of the model under other names.
+    own = {name: text for name, text in service.variables.items() if name not in service.container.hook_environment}
+    if own or "environment" in written:
+        made["environment"] = {name: value.replace("$", "$$") for name, value in own.items()}
     if service.build is not None:
         made["build"] = _build(written["build"], service.build, folder)
     return made

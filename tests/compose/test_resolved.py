@@ -70,6 +70,18 @@ def test_env_files_go_into_the_environment(project: Project) -> None:
     }
 
 
+def test_variables_of_hooks(project: Project) -> None:
+    """The variables of a hook are its own alone."""
+    hook = "{command: a, environment: {A: '1'}}"
+    web, db = f"{{image: nginx, post_start: [{hook}]}}", f"{{image: pg, pre_stop: [{hook}], environment: []}}"
+    text = f"services: {{web: {web}, db: {db}}}"
+
+    written = resolved_definition(project(text).read(full=True).loaded)["services"]
+
+    assert written["web"] == {"image": "nginx", "post_start": [{"command": "a", "environment": {"A": "1"}}]}
+    assert written["db"]["environment"] == {}
+
+
 def test_top_level(project: Project) -> None:
     """The environment's name comes first; what is obsolete or carried out goes."""
     folder = project(
