@@ -113,7 +113,8 @@ def _of_all_profiles(choice: Choice, gathered: Gathered) -> Check:
     """Check the services of all profiles: what they lose is mended too, before a profile is turned on."""
     if not gathered.loaded.project.inactive:
         return gathered.check
-    return _again(replace(choice, profile=("*",)), gathered).check
+    # Only full mode leaves services out, and the first of the two readings may be without the file that chooses it.
+    return _again(replace(choice, profile=("*",), full=True), gathered).check
 
 
 def _platform_file(folder: Path) -> Path:

@@ -432,6 +432,14 @@ def test_full_mode_is_turned_on(project: Project) -> None:
     assert platform(folder, "init", "--yes") == Outcome(0, "", f"{NAME} needs no change\n")
 
 
+def test_full_mode_with_named_files(project: Project) -> None:
+    """With -f, another run finds the services whose profiles are off, as only the platform file turns full mode on."""
+    folder = project(KEYS)
+    platform(folder, "init", "--yes", "-f", "compose.yaml").assert_success()
+
+    assert platform(folder, "init", "--yes", "-f", "compose.yaml") == Outcome(0, "", f"{NAME} needs no change\n")
+
+
 def test_services_that_all_have_profiles(project: Project) -> None:
     """Compose starts none of them without a profile: none is left out, and each is mended."""
     folder = project("services: {a: {image: x, profiles: [dev], volumes: [./data:/data]}}")

@@ -51,7 +51,7 @@ def parse_container_options(section: Section) -> ContainerOptions:
         post_start=hooks.post_start,
         pre_stop=hooks.pre_stop,
         hook_environment=hooks.environment,
-        stop_signal=section.value("stop_signal", parse_signal, ""),
+        stop_signal=section.value("stop_signal", parse_signal, "") if section.text("stop_signal") else "",
         limits=parse_process_limits(section),
         init=section.boolean("init", default=False),
         host_namespaces=parse_host_namespaces(section),

@@ -85,7 +85,7 @@ def _read_long_port(section: Section) -> Iterator[Port]:
         return
     targets = target_field.value(parse_port_range)
     published_field = section.get("published")
-    published = published_field.value(parse_port_range) if published_field else None
+    published = published_field.value(parse_port_range) if published_field and published_field.text() else None
     if targets is None:
         return
     address_field = section.get("host_ip")
