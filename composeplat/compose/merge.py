@@ -85,7 +85,8 @@ def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
     rule = _RULES.get(pattern)
     if rule is not None:
         base, over = rule(base), rule(over)
-    if isinstance(over, Scalar) and over.is_null:
+    # A command of nothing is that of the image.
+    if isinstance(over, Scalar) and over.is_null and rule is not _replaced:
         return base
     is_other_driver = pattern == ("services", "*", "logging") and not _same_driver(base, over)
     if rule is _replaced or is_other_driver or (isinstance(base, Scalar) and base.is_null):

@@ -48,6 +48,12 @@ def service(base: str, *overs: str) -> Any:
         pytest.param("command: a", "command: [c]", {"command": ["c"]}, id="command-of-another-form"),
         pytest.param("entrypoint: [a]", "entrypoint: [b]", {"entrypoint": ["b"]}, id="entrypoint-replaced"),
         pytest.param(
+            "command: a, entrypoint: [b]",
+            "command: , entrypoint: ~",
+            {"command": None, "entrypoint": None},
+            id="those-of-the-image-again",
+        ),
+        pytest.param(
             "healthcheck: {test: [CMD, a], retries: 2}",
             "healthcheck: {test: [CMD, b]}",
             {"healthcheck": {"test": ["CMD", "b"], "retries": 2}},
