@@ -158,6 +158,18 @@ def test_hidden(live: LivePage, tab: Tab) -> None:
     assert tab.run("[...document.querySelectorAll('.log-text')].map(e => e.textContent)") == ["line 1", "line 2"]
 
 
+def test_changes_without_a_frame(live: LivePage, tab: Tab) -> None:
+    """A hidden tab has no frames: it is drawn once when it is shown, however often its timers ran meanwhile."""
+    live.open()
+    tab.run("var frames = 0; window.requestAnimationFrame = () => { frames += 1; }; store.changed()")
+    tab.wait_for("frames === 1")
+    tab.run("window.setTimeout = callback => callback()")
+    for _ in range(5):
+        tab.run("store.changed()")
+
+    assert tab.run("frames") == 1
+
+
 def test_lines_that_may_be_missing(live: LivePage, tab: Tab) -> None:
     """After a reconnection, a pod whose known lines did not come again has a note at its first new line."""
     live.open("logs")

@@ -30,11 +30,12 @@ const store = (() => {
     setInterval(() => documents.operation?.state === "running" && changed(), SECONDS_INTERVAL_MS);
   }
 
+  // The timer is kept until the frame, which a hidden tab does not have: it would draw once for each change of hours.
   function changed() {
     if (timer) return;
     timer = setTimeout(() => {
-      timer = 0;
       requestAnimationFrame(() => {
+        timer = 0;
         const started = performance.now();
         draw();
         setTimeout(() => choosePause(performance.now() - started));
