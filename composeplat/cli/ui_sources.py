@@ -85,6 +85,9 @@ def follow_status(
             ended.wait(min(max(_STATUS_INTERVAL_S, pause_s), _STATUS_KEPT_S))
     finally:
         reader.stop()
+        # The reader of the next definition knows nothing of it.
+        if problem:
+            publish(PROBLEM, {"message": "", "hint": ""})
 
 
 def follow_events(

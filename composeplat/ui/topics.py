@@ -26,7 +26,8 @@ Source = Callable[[Publish, threading.Event], None]
 """Publishes the documents of a topic until the event is set."""
 
 PROBLEM = "problem"
-"""The topic of what keeps the others from being read."""
+"""The topic of what keeps the others from being read: each source publishes its own, and the oldest is shown."""
+_NO_PROBLEM: Mapping[str, str] = {"message": "", "hint": ""}
 _ALIVE = b'{"topic": "alive", "data": null}\n'
 _ALIVE_INTERVAL_S = 15.0
 _MIN_RETRY_S, _MAX_RETRY_S = 1.0, 30.0
@@ -67,6 +68,8 @@ class Hub:
         self._sources = sources
         self._loop = loop
         self._known: dict[str, bytes] = {}
+        self._problems: dict[str, object] = {}
+        """What keeps topics from being read, by their names."""
         self._subscriptions: set[Subscription] = set()
         self._ended: threading.Event | None = None
         """Set to end the threads; None while none run."""
@@ -94,7 +97,10 @@ class Hub:
             self._ended.set()
         self._ended = None
         self._known = {topic: line for topic, line in self._known.items() if topic not in self._sources}
-        self._known.pop(PROBLEM, None)
+        self._problems.clear()
+        # A page that comes back still shows the problem that it saw last.
+        if PROBLEM in self._known:
+            self._known[PROBLEM] = _line(PROBLEM, _NO_PROBLEM)
 
     def _stop_if_unread(self) -> None:
         if not self._subscriptions:
@@ -102,15 +108,27 @@ class Hub:
 
     def _start(self) -> None:
         self._ended = ended = threading.Event()
-
-        def publish(topic: str, data: object) -> None:
-            if not ended.is_set():
-                self.publish(topic, data)
-
         for topic, source in self._sources.items():
+            publish = functools.partial(self._publish_of, topic, ended)
             start_thread(
                 f"ui-{topic}", _reading(source, publish, ended), functools.partial(_report_bug, topic, publish)
             )
+
+    def _publish_of(self, source: str, ended: threading.Event, topic: str, data: object) -> None:
+        if ended.is_set():
+            return
+        if topic != PROBLEM:
+            self.publish(topic, data)
+            return
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._deliver_problem, source, data)
+
+    def _deliver_problem(self, source: str, data: object) -> None:
+        if data == _NO_PROBLEM:
+            self._problems.pop(source, None)
+        else:
+            self._problems[source] = data
+        self._deliver(PROBLEM, _line(PROBLEM, next(iter(self._problems.values()), _NO_PROBLEM)))
 
     def _deliver(self, topic: str, line: bytes) -> None:
         if self._known.get(topic) == line:
@@ -128,7 +146,7 @@ def _reading(source: Source, publish: Publish, ended: threading.Event) -> Callab
         nonlocal has_problem
         if has_problem and topic != PROBLEM:
             has_problem = False
-            publish(PROBLEM, {"message": "", "hint": ""})
+            publish(PROBLEM, _NO_PROBLEM)
         publish(topic, data)
 
     def read() -> None:

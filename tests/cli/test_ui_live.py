@@ -34,6 +34,20 @@ def test_a_failure_that_counts_only_after_a_while() -> None:
     assert age >= 0.9 * (last - first)
 
 
+def test_a_problem_before_a_new_definition() -> None:
+    """The problem of a reader ends with it: that of the next definition has none to take back."""
+    published: list[tuple[str, object]] = []
+    reader: Any = SimpleNamespace(
+        read=list, read_again=list, latest=Snapshot(), problem="the cluster can't be reached", stop=lambda: None
+    )
+    place = Place(Access(host="127.0.0.1", port=1), "team", "shop")
+    current = iter([True, False])
+    follow_status(place, reader, lambda *found: published.append(found), threading.Event(), lambda: next(current))
+
+    problems = [document for topic, document in published if topic == "problem"]
+    assert problems == [{"message": "the cluster can't be reached", "hint": ""}, {"message": "", "hint": ""}]
+
+
 def test_a_secret_with_a_color_in_it(hide: Callable[[list[str]], None]) -> None:
     """A log line has no control sequences, so a secret is masked that one had been within."""
     hide(["hunter2-hunter2"])

@@ -156,6 +156,52 @@ def test_a_problem_comes_and_goes() -> None:
         assert rest == {"problem": {"message": "", "hint": ""}, "status": {}}
 
 
+def test_the_problem_of_another_topic() -> None:
+    """A topic that can be read again does not hide what keeps another one from being read."""
+    may_read, tries = threading.Event(), itertools.count()
+
+    def fail(_publish: Publish, ended: threading.Event) -> None:
+        if may_read.is_set():
+            ended.wait()
+        raise ComposeplatError("you may not list events")
+
+    def read(publish: Publish, ended: threading.Event) -> None:
+        may_read.wait()
+        if next(tries) == 0:
+            raise ComposeplatError("the cluster can't be reached")
+        publish("status", {})
+        ended.wait()
+
+    sources = {"events": fail, "status": read}
+    with serving(site_of(environment(sources=sources))) as client, client.stream(f"{BASE}/stream") as found:
+        assert next(found)["data"]["message"] == "you may not list events"
+        may_read.set()
+        assert next(row for row in found if row["topic"] == "status")
+        with client.stream(f"{BASE}/stream") as again:
+            rows = {row["topic"]: row["data"] for row in itertools.islice(again, 2)}
+    assert rows["problem"]["message"] == "you may not list events"
+
+
+def test_the_problem_of_an_hour_ago() -> None:
+    """A page that comes back after a while no longer shows the problem that there was when it went."""
+    problem = "the cluster can't be reached"
+
+    def read(publish: Publish, ended: threading.Event) -> None:
+        if problem:
+            raise ComposeplatError(problem)
+        publish("status", {})
+        ended.wait()
+
+    with serving(site_of(environment(sources={"status": read}))) as client:
+        with client.stream(f"{BASE}/stream") as found:
+            assert next(found)["data"]["message"] == problem
+        wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "ui-status"])
+        problem = ""
+        with client.stream(f"{BASE}/stream") as found:
+            rows = {row["topic"]: row["data"] for row in itertools.islice(found, 2)}
+    assert rows == {"problem": {"message": "", "hint": ""}, "status": {}}
+
+
 def test_a_topic_that_fails_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failure it is read again soon, however many others there were while the page was open."""
     monkeypatch.setattr("composeplat.ui.topics._MIN_RETRY_S", 0.01)
