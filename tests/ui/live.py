@@ -24,9 +24,12 @@ class FakeLines:
 
     all_lines: list[Line | str]
     request: LogRequest
+    failure: str
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def lines(self) -> Iterator[Line | str]:
+        if self.failure:
+            raise ComposeplatError(self.failure)
         tail = self.request.tail
         index = 0 if tail is None else max(0, len(self.all_lines) - tail)
         while not self.stopped.is_set():
@@ -63,6 +66,8 @@ class FakeEnvironment:
     """What it writes to standard error, after which it fails."""
     failure: str = ""
     """Why the status can't be read."""
+    log_failure: str = ""
+    """Why no log lines can be read."""
     reading: int = 0
     """The number of topics that are read."""
 
@@ -92,7 +97,7 @@ class FakeEnvironment:
         return run
 
     def _open_logs(self, request: LogRequest) -> FakeLines:
-        self.readers.append(FakeLines(self.log, request))
+        self.readers.append(FakeLines(self.log, request, self.log_failure))
         return self.readers[-1]
 
     def _arguments(self, command: str, services: Sequence[str]) -> list[str]:

@@ -184,6 +184,33 @@ def test_from_the_start_at_once(live: LivePage, tab: Tab) -> None:
     assert not tab.run(f"{FOLLOW}.checked")
 
 
+def test_from_the_start_at_the_second_try(live: LivePage, tab: Tab) -> None:
+    """All lines are read also where the first request fails."""
+    live.fake.log += [line(number) for number in range(3000)]
+    live.open("logs")
+    tab.wait_for(f"{COUNT} === '500 lines'")
+    tab.run("""(fetch => {
+        window.fetch = (...request) => {
+            window.fetch = fetch;
+            return Promise.reject(new TypeError("no network"));
+        };
+    })(fetch)""")
+    live.press("From the start")
+
+    tab.wait_for(f"{COUNT} === '3,000 lines'")
+
+
+def test_logs_that_cannot_be_read(live: LivePage, tab: Tab) -> None:
+    """Why they can't is shown once, and they are asked for less and less often."""
+    live.fake.log_failure = "you may not read logs"
+    live.open("logs")
+    asked = "performance.getEntriesByType('resource').filter(entry => entry.name.includes('/logs?'))"
+    tab.wait_for(f"{asked}.length === 4")
+
+    assert tab.run(SHOWN) == ["you may not read logs"]
+    assert tab.run(f"(([,, third, fourth]) => fourth.startTime - third.responseEnd)({asked})") > 1900
+
+
 def test_services_of_a_stream(live: LivePage, tab: Tab) -> None:
     """Only the lines of the chosen services are read, and the stream before is closed."""
     live.fake.log += [line(1, "web"), line(2, "db"), "db has no pods: it is asleep"]

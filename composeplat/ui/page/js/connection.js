@@ -86,6 +86,7 @@ const connection = (() => {
     async open() {
       this.stop();
       const abort = new AbortController();
+      const opened = Date.now();
       this.abort = abort;
       let refusal = null;
       try {
@@ -98,6 +99,8 @@ const connection = (() => {
       this.handlers.state("reconnecting", refusal?.message);
       // A wrong code is not tried again: signing in opens the stream.
       if (refusal?.status === 401) return;
+      // One that brings a failure and ends is not to be asked for again and again.
+      if (Date.now() - opened > MAX_PAUSE_MS) this.pause = FIRST_PAUSE_MS;
       this.timer = setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(this.pause * 2, MAX_PAUSE_MS);
     }
@@ -113,7 +116,6 @@ const connection = (() => {
         this.watch(abort);
         const { value, done } = await reader.read();
         if (done || abort.signal.aborted) return;
-        this.pause = FIRST_PAUSE_MS;
         const lines = (rest + value).split("\n");
         rest = lines.pop();
         for (const line of lines) if (line) this.handlers.document(JSON.parse(line));

@@ -39,7 +39,10 @@ class LogBuffer {
     return this.drop();
   }
 
+  // A stream that fails again and again brings the same note each time.
   note(message) {
+    const last = this.lines.at(-1);
+    if (last?.isNote && last.text === message) return 0;
     this.push(noteOf(message));
     return this.drop();
   }

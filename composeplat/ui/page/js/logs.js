@@ -60,17 +60,20 @@ const logs = (() => {
       if (!isFromStart || isAgain) search.set("tail", isAgain ? REPEATED_TAIL : TAIL);
       return `${connection.environmentPath(environment)}/logs?${search}`;
     };
-    stream = new connection.Stream(
+    const reading = new connection.Stream(
       path(false),
       {
-        document: receive,
+        document: (data) => {
+          // Lines that came are not read from the start again.
+          if (data.lines) reading.path = path(true);
+          receive(data);
+        },
         state: showState,
         opened: (isAgain) => isAgain && buffer.expectRepetition(),
       },
       { isSteady: false },
     );
-    // Only the first reading is from the start.
-    stream.path = path(true);
+    stream = reading;
   }
 
   function receive(data) {
