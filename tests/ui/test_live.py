@@ -41,6 +41,31 @@ def test_signing_in(live: LivePage, tab: Tab) -> None:
     tab.errors.clear()
 
 
+def test_a_code_in_other_letters(live: LivePage, tab: Tab) -> None:
+    """A code that no header can have is refused like every wrong one."""
+    tab.open(live.client.url)
+    tab.wait_for("document.activeElement.id === 'code'")
+    tab.call("Input.insertText", text="ключ…")
+    tab.press("Enter", 13, "\r")
+
+    tab.wait_for(f"{MAIN}.includes('This code is not right')")
+    tab.errors.clear()
+
+
+def test_signing_in_without_a_server(tab: Tab) -> None:
+    """The form says that there is no answer, and keeps the code that is typed."""
+    with live_page_that_ends(tab) as live:
+        tab.open(live.client.url)
+        tab.wait_for("document.activeElement.id === 'code'")
+    tab.call("Input.insertText", text="a code")
+    tab.press("Enter", 13, "\r")
+
+    tab.wait_for(f'{MAIN}.includes("The page can\'t be read: ")')
+    assert tab.run("document.activeElement.value") == "a code"
+    tab.open("about:blank")
+    tab.errors.clear()
+
+
 def test_a_server_of_another_run(live: LivePage, tab: Tab) -> None:
     """A page whose code is that of an earlier run asks for the new one, and then continues where it was."""
     live.open("logs")

@@ -22,6 +22,7 @@ const app = (() => {
   let stream = null;
   let streamKey = "";
   let isFocusWanted = false;
+  let timer = 0;
 
   async function start() {
     const exported = document.getElementById("data");
@@ -41,7 +42,8 @@ const app = (() => {
 
   function failed(error) {
     store.setSession({ failure: `The page can't be read: ${error.message}`, connection: "reconnecting" });
-    setTimeout(start, 2000);
+    clearTimeout(timer);
+    timer = setTimeout(start, 2000);
   }
 
   function startExported(data) {

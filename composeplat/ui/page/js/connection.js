@@ -22,10 +22,12 @@ const connection = (() => {
   }
 
   async function request(path, options = {}) {
-    const headers = { ...options.headers, Authorization: `Bearer ${sessionStorage.getItem(TOKEN) ?? ""}` };
+    // A header has Latin letters only, and what is typed may have others.
+    const code = encodeURIComponent(sessionStorage.getItem(TOKEN) ?? "");
+    const headers = { ...options.headers, Authorization: `Bearer ${code}` };
     const answer = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
     if (answer.ok) return answer;
-    if (answer.status === 401) store.setSession({ needsCode: true, wrongCode: Boolean(sessionStorage.getItem(TOKEN)) });
+    if (answer.status === 401) store.setSession({ needsCode: true, wrongCode: Boolean(code), failure: "" });
     const { message = `the server answers with status ${answer.status}`, hint = "" } = await answer
       .json()
       .catch(() => ({}));
@@ -94,15 +96,16 @@ const connection = (() => {
       } catch (error) {
         if (error instanceof Refused) refusal = error;
       }
-      if (this.abort !== abort) return;
+      if (this.abort !== abort) return undefined;
       this.stop();
-      this.handlers.state("reconnecting", refusal?.message);
       // A wrong code is not tried again: signing in opens the stream.
-      if (refusal?.status === 401) return;
+      if (refusal?.status === 401) return this.handlers.state("reconnecting");
+      this.handlers.state("reconnecting", refusal?.message);
       // One that brings a failure and ends is not to be asked for again and again.
       if (Date.now() - opened > MAX_PAUSE_MS) this.pause = FIRST_PAUSE_MS;
       this.timer = setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(this.pause * 2, MAX_PAUSE_MS);
+      return undefined;
     }
 
     async follow(abort) {

@@ -155,9 +155,12 @@ const frame = (() => {
           states.icon("error"),
           "This code is not right, or of an earlier run: copy that of the terminal.",
         ),
+      store.session.failure && element("p", { class: "message warn" }, states.icon("warning"), store.session.failure),
       element("label", { for: "code" }, "Code"),
+      // It stays, with what is typed, where a message above it comes or goes.
       element("input", {
         id: "code",
+        "data-key": "code",
         type: "password",
         autocomplete: "off",
         required: true,
