@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from composeplat import progress
@@ -160,6 +161,34 @@ class LiveEnvironment:
             ended.wait(_OPERATION_INTERVAL_S)
 
     def _open_logs(self, asked: LogRequest) -> LogLines:
-        view = self._view
-        names = {key: name for key, name in view.names.items() if not asked.services or name in asked.services}
+        names = _LogNames(lambda: self._view, asked.services)
         return open_logs(self._place, names, names, asked.tail)
+
+
+class _LogNames(Mapping[str, str]):
+    """The services whose logs are followed, by their names in the cluster; those that the definition gets later too."""
+
+    def __init__(self, read_view: Callable[[], EnvironmentView], services: tuple[str, ...]) -> None:
+        """Take the names of some services, or of all if none is given."""
+        self._read_view, self._services = read_view, services
+        self._view: EnvironmentView | None = None
+        self._found: dict[str, str] = {}
+
+    @property
+    def _names(self) -> dict[str, str]:
+        view = self._read_view()
+        if view is not self._view:
+            chosen = {key: name for key, name in view.names.items() if not self._services or name in self._services}
+            # A service that the definition no longer has runs until the next deploy.
+            self._found |= chosen
+            self._view = view
+        return self._found
+
+    def __getitem__(self, key: str) -> str:
+        return self._names[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
