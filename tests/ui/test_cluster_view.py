@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,13 +32,17 @@ def publish_list(publish: Publish, ended: threading.Event) -> None:
 
 @pytest.fixture
 def cluster(tab: Tab) -> Iterator[LivePage]:
-    """Two environments, of which the first is served, without a definition."""
+    """Two environments without a definition: the first has a service that fails, the second has none."""
     fake = FakeEnvironment({"status": documents.status(), "events": documents.events()})
-    environment = fake.environment(read_only=True)
+    blog = FakeEnvironment({"status": documents.status([documents.service_row("blog")])})
+    environments = {
+        ("shop-dev", "shop"): fake.environment(read_only=True),
+        ("blog", "blog"): replace(blog.environment(read_only=True), namespace="blog", name="blog"),
+    }
     listed = [{**row, "has_definition": False} for row in LISTED]
     site = Site(
         page=lambda: documents.page(environments=listed),
-        find=lambda namespace, name: environment if (namespace, name) == environment.key else None,
+        find=lambda *place: environments.get(place),
         sources={"environments": publish_list},
     )
     with serving(site) as client:
@@ -76,6 +81,19 @@ def test_environment(cluster: LivePage, tab: Tab) -> None:
 
     tab.run("document.querySelector('.crumb').click()")
     tab.wait_for(f"{MAIN}.includes('blog')")
+
+
+def test_failing_services_of_another_environment(cluster: LivePage, tab: Tab) -> None:
+    """That a service fails is read out, and not that it no longer does where another environment is shown."""
+    status = "document.querySelector('[role=status]').innerText"
+    cluster.open("e/shop-dev/shop/")
+    tab.wait_for(f"{status} === 'Failing: worker'")
+    # Changes are read out at most each 10 s.
+    tab.run("(now => { Date.now = () => now() + 60000; })(Date.now)")
+    tab.run("location.hash = '#/e/blog/blog/'")
+    tab.wait_for("document.querySelector('tbody tr[data-key=blog]') !== null")
+
+    assert tab.run(status) == "Failing: worker"
 
 
 def test_an_environment_that_is_gone(cluster: LivePage, tab: Tab) -> None:

@@ -22,6 +22,7 @@ const frame = (() => {
     paused: ["idle", "Paused"],
     exported: ["idle", "Exported"],
   };
+  let announcedEnvironment = "";
   let announcedProblems = null;
   let announcedAt = 0;
 
@@ -185,6 +186,13 @@ const frame = (() => {
   // Read out when problems come or go, and not more often than each 10 s.
   function announceProblems() {
     if (!store.documents.status) return;
+    const { namespace, environment } = store.session.environment;
+    if (announcedEnvironment !== `${namespace}/${environment}`) {
+      // Those of another environment neither come nor go.
+      announcedEnvironment = `${namespace}/${environment}`;
+      announcedProblems = null;
+      announcedAt = 0;
+    }
     const problems = store
       .services()
       .filter((row) => row.state === "failing")
