@@ -65,7 +65,7 @@ class LivePage:
     client: Client
 
     def open(self, route: str = "") -> None:
-        """Open a place of the page, signed in."""
+        """Open a place of the page, signed in, and wait until it shows all documents of its environment."""
         self.tab.open(self.client.url)
         self.tab.wait_for("document.getElementById('code') !== null || document.querySelector('nav') !== null")
         self.tab.run(f"sessionStorage.setItem('token', '{self.client.gate.token}')")
@@ -74,6 +74,9 @@ class LivePage:
         self.tab.errors.clear()
         self.tab.open(f"{self.client.url}/#/{route}")
         self.tab.wait_for("document.querySelector('.connection')?.innerText.includes('Live')")
+        topics = [topic for topic in self.fake.documents if not (topic == "status" and self.fake.failure)]
+        self.tab.wait_for(f"!store.session.environment || {topics}.every(topic => topic in store.documents)")
+        self.tab.run("app.routeChanged(false)")
 
     def press(self, label: str) -> None:
         """Press a button by its label."""

@@ -44,8 +44,13 @@ def test_many_lines(exported: Exported, tab: Tab) -> None:
 
     search(tab, "products/55555 ")
     tab.wait_for(f"{COUNT} === '1 of 100,000 lines'")
-    tab.run("var started = performance.now(); logs.buffer.filter('a text that is in no line', [])")
-    assert tab.run("performance.now() - started") < 500
+    # A machine that does much else has more than one attempt.
+    durations = tab.run("""[1, 2, 3, 4, 5].map(() => {
+        const started = performance.now();
+        logs.buffer.filter("a text that is in no line", []);
+        return performance.now() - started;
+    })""")
+    assert min(durations) < 500
 
 
 def test_search(exported: Exported, tab: Tab) -> None:
@@ -148,9 +153,9 @@ def test_dropped_lines(live: LivePage, tab: Tab) -> None:
     tab.run("LogBuffer.MAX_LINES = 500")
     tab.run(f"{BOX}.scrollTop -= 2000")
     tab.wait_for(f"!{FOLLOW}.checked")
-    top = "document.elementFromPoint(640, 400).closest('.log-row').innerText"
-    tab.wait_for(f"{top}.length > 0")
-    before = tab.run(top)
+    # Between scrolling and drawing there is no row.
+    top = "document.elementFromPoint(640, 400).closest('.log-row')?.innerText"
+    before = tab.wait_for(top)
     live.fake.log += [line(number) for number in range(500, 520)]
 
     tab.wait_for(f"{SHOWN}.length > 0 && logs.buffer.lines.at(-1).text === 'line 519'")
