@@ -23,8 +23,8 @@ print(json.dumps({"schema": "platform/preview/1", "changes": []}))
 FAILING = "import sys; print('it failed', file=sys.stderr); sys.exit(1)"
 SLOW = """
 import signal, sys, time
-print("started", file=sys.stderr, flush=True)
 try:
+    print("started", file=sys.stderr, flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("interrupted", file=sys.stderr)
