@@ -110,6 +110,7 @@ class Actions:
         self._process: subprocess.Popen[str] | None = None
         """That of the action that runs."""
         self._shown_preview = ""
+        self._has_ended = False
 
     def start(self, name: Name, services: Sequence[str], preview_id: str) -> None:
         """Start an action, or raise :class:`ActionRefused`."""
@@ -125,6 +126,9 @@ class Actions:
         start_thread(f"ui-{name}", lambda: self._follow(process, action), lambda _: self._finish(action.ended(1, "")))
 
     def _check(self, name: Name, stamp: str, preview_id: str) -> None:
+        # Reading the definition takes seconds, in which Ctrl-C may have ended the page.
+        if self._has_ended:
+            raise ActionRefused("platform ui is ending", "start it again")
         if self._process is not None:
             raise ActionRefused("another action of this page is running", "wait until it has ended")
         if name is not Name.DEPLOY:
@@ -135,8 +139,13 @@ class Actions:
             raise ActionRefused("the definition has changed since the preview", "look at the changes again")
 
     def stop(self) -> None:
-        """Interrupt the running command as Ctrl-C does, and wait until it has ended; a second Ctrl-C is for it too."""
-        process = self._process
+        """Interrupt the running command as Ctrl-C does, and wait until it has ended; a second Ctrl-C is for it too.
+
+        No other one starts from now on.
+        """
+        with self._lock:
+            self._has_ended = True
+            process = self._process
         if process is None or process.poll() is not None:
             return
         process.send_signal(signal.SIGINT)

@@ -161,6 +161,24 @@ def test_a_second_press(monkeypatch: pytest.MonkeyPatch) -> None:
     assert page.wait()["exit_status"] == 2
 
 
+def test_none_starts_after_the_end() -> None:
+    """Ctrl-C while the definition is read for an action: it would run on, and nobody would see it."""
+    started: list[str] = []
+
+    def arguments(name: str, _: Sequence[str]) -> Sequence[str]:
+        started.append(name)
+        return [sys.executable, "-c", ""]
+
+    def end() -> str:
+        actions.stop()
+        return "one"
+
+    actions = Actions(Commands(arguments=arguments, read_stamp=end, publish=lambda _: None))
+    with pytest.raises(ActionRefused, match="is ending"):
+        actions.start(Name.PREVIEW, (), "")
+    assert started == []
+
+
 @pytest.mark.parametrize("name", [Name.SLEEP, Name.WAKE])
 def test_actions_of_the_whole_environment(name: Name) -> None:
     page = Page()
