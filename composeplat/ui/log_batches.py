@@ -6,6 +6,7 @@ Owns how many lines wait for a slow reader, and how often it gets some. Must not
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -82,7 +83,8 @@ class Batches:
 
     def _notify(self) -> None:
         if not self._changed.is_set():
-            self._loop.call_soon_threadsafe(self._changed.set)
+            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody reads any more
+                self._loop.call_soon_threadsafe(self._changed.set)
 
     def _take(self) -> bytes:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.ui.log_batches import Line
+from composeplat.ui.log_batches import Batches, Line
 from composeplat.ui.site import Environment, LogRequest
 from composeplat.ui.topics import Publish
 from tests.ui.served import Client, serving, site_of, wait_until
@@ -273,6 +274,30 @@ def test_logs_end_with_their_reader() -> None:
             assert logs.taken < taken + 30_000
         wait_until(logs.is_stopped.is_set)
         assert logs.asked[0].tail is None
+
+
+def test_lines_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that fails when the server has ended is not an error in the terminal."""
+    failures: list[object] = []
+    monkeypatch.setattr("threading.excepthook", failures.append)
+    has_ended = threading.Event()
+
+    class Late(LogLines):
+        def lines(self) -> Iterator[Line | str]:
+            yield "", "web", "web-1", "hello", False
+            has_ended.wait()
+            raise ComposeplatError("the cluster can't be reached")
+
+    async def read() -> None:
+        async for _ in Batches(Late()).read():
+            break
+
+    before = threading.enumerate()
+    asyncio.run(read())
+    (reader,) = set(threading.enumerate()) - set(before)
+    has_ended.set()
+    reader.join()
+    assert failures == []
 
 
 def test_unknown_environment(client: Client) -> None:
