@@ -188,9 +188,11 @@ def test_changes_without_a_frame(live: LivePage, tab: Tab) -> None:
     live.open()
     tab.run("var frames = 0; window.requestAnimationFrame = () => { frames += 1; }; store.changed()")
     tab.wait_for("frames === 1")
-    tab.run("window.setTimeout = callback => callback()")
-    for _ in range(5):
-        tab.run("store.changed()")
+    tab.run("""(setTimeout => {
+        window.setTimeout = callback => callback();
+        for (let hour = 0; hour < 5; hour += 1) store.changed();
+        window.setTimeout = setTimeout;
+    })(setTimeout)""")
 
     assert tab.run("frames") == 1
 
