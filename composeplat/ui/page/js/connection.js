@@ -88,7 +88,7 @@ const connection = (() => {
     async open() {
       this.stop();
       const abort = new AbortController();
-      const opened = Date.now();
+      const opened = performance.now();
       this.abort = abort;
       let refusal = null;
       try {
@@ -102,7 +102,7 @@ const connection = (() => {
       if (refusal?.status === 401) return this.handlers.state("reconnecting");
       this.handlers.state("reconnecting", refusal?.message);
       // One that brings a failure and ends is not to be asked for again and again.
-      if (Date.now() - opened > MAX_PAUSE_MS) this.pause = FIRST_PAUSE_MS;
+      if (performance.now() - opened > MAX_PAUSE_MS) this.pause = FIRST_PAUSE_MS;
       this.timer = setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(this.pause * 2, MAX_PAUSE_MS);
       return undefined;
