@@ -94,7 +94,7 @@ def _develop(planned: Planned, development: Development, service: Service, choic
         with raw_terminal() if session.terminal else nullcontext():
             status = development.up(up_options, SessionReporter().emit)
     finally:
-        if options.down_on_exit:
+        if options.down_on_exit and not development.is_held_by_another():
             end_development(development, planned, volumes=False, note=progress.note)
     if not options.down_on_exit:
         progress.note(f"{service.name} is still under development; 'platform down {service.name}' ends that")

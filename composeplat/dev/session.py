@@ -183,6 +183,12 @@ class Development:
             **ProcessId.from_pid(os.getpid()).to_data(),
         }
 
+    def is_held_by_another(self) -> bool:
+        """Return whether another session develops the service now: this one was refused, or taken over."""
+        with Api(self.target.access) as api:
+            holder = self._replacement(api).holder()
+        return holder is not None and holder.get("id") != self._id and may_be_running(holder)
+
     def _end_other_session(self, replacement: Replacement, *, take_over: bool) -> None:
         """End the session that has the lease, if the user asked for that; an error otherwise."""
         holder = replacement.holder()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod
@@ -17,10 +18,12 @@ from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import User
 from composeplat.dev.container_commands import Command
+from composeplat.dev.lease import LEASE_ANNOTATION
 from composeplat.dev.run_pod import RunOptions
 from composeplat.dev.session import Development, UpOptions
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.outcomes import Outcome as Came
+from composeplat.names import DEV_WORKLOAD_LABEL
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running
 from tests.conftest import VARIABLES
@@ -464,6 +467,7 @@ def developing(seam: Seam) -> Developing:
     seam.gives("deploy.deploy", Came())
     seam.patch.setattr(Development, "up", partialmethod(_up, made))
     seam.patch.setattr(Development, "down", partialmethod(_down, made))
+    seam.patch.setattr(Development, "is_held_by_another", lambda _: False)
     seam.patch.setattr(Development, "is_deployed", lambda _: made.is_deployed)
     seam.patch.setattr(
         "composeplat.cli.up.refresh_replicas", lambda _, service: made.done.append(("note", service, None))
@@ -537,6 +541,28 @@ def test_up_that_gives_back(seam: Seam, developing: Developing, status: int) -> 
     assert outcome.status == status
     assert [(act, name) for act, name, _ in developing.done] == [("up", "web"), ("down", "web"), ("note", "web")]
     assert outcome.stderr.splitlines()[-1] == "web runs as it was deployed again"
+
+
+def test_up_that_someone_else_has(seam: Seam) -> None:
+    """A session that is refused ends no other one: with --down-on-exit it gave the service back that another has."""
+    (seam.folder / "compose.yaml").write_text(DEVELOPED)
+    holder = {"id": "theirs", "host": "their-machine", "user": "them", "seen": round(time.time())}
+    head = labelled(deployment("web-platform-up"))
+    head["metadata"]["labels"] |= {DEV_WORKLOAD_LABEL: "web", "app.kubernetes.io/managed-by": "composeplat"}
+    head["metadata"]["annotations"] = {LEASE_ANNOTATION: json.dumps(holder)}
+    seam.server.answers |= {
+        f"{WORKLOADS}/deployments/web-platform-up": Answer(json.dumps(head).encode()),
+        f"{WORKLOADS}/deployments/web": Answer(json.dumps(WEB).encode()),
+    }
+    seam.patch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: None)
+    outcome = seam.platform(*UP, "--down-on-exit")
+
+    assert outcome.status == 1
+    assert outcome.stderr.endswith(
+        "error: service 'web' is being developed already, by them on their-machine (process None)\n"
+        "  hint: --take-over ends that session\n"
+    )
+    assert {asked.method for asked in seam.server.asked} == {"GET"}
 
 
 @pytest.mark.parametrize(
