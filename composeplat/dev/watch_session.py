@@ -112,7 +112,6 @@ class WatchSession:
                 while True:
                     self._is_due.wait()
                     self._wait_until_quiet()
-                    self._raise_failure()
                     self._do_work()
         finally:
             self._ended = True
@@ -132,8 +131,9 @@ class WatchSession:
 
     def _do_work(self) -> None:
         while True:
+            self._is_due.clear()
+            self._raise_failure()
             with self._lock:
-                self._is_due.clear()
                 work = self.state.take_work()
                 paths = {name: state.mounted.present for name, state in self.state.services.items()}
             if work is None:
