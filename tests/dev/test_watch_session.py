@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ class Builds(PodWork):
 
     def __init__(self) -> None:
         self.meanwhile: Callable[[], None] = lambda: None
+        self.report: Callable[[Found], None] = lambda _: None
 
     def rebuild(self, services: Sequence[str], files: Any) -> bool:
         del services, files
@@ -38,11 +40,17 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def session(server: Server, monkeypatch: pytest.MonkeyPatch) -> WatchSession:
+def work() -> Builds:
+    return Builds()
+
+
+@pytest.fixture
+def session(server: Server, work: Builds, monkeypatch: pytest.MonkeyPatch) -> WatchSession:
     """A session whose folder has changed once."""
 
     @contextlib.contextmanager
     def watching(_: Any, __: Any, ___: Any, on_found: Callable[[Found], None]) -> Iterator[None]:
+        work.report = on_found
         on_found(FolderChange(0, changed=("a",)))
         yield
 
@@ -50,7 +58,7 @@ def session(server: Server, monkeypatch: pytest.MonkeyPatch) -> WatchSession:
     monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: Program)
     return WatchSession(
         folders=[FOLDER], cluster_names={"web": "web"}, namespace="team", environment_name="demo",
-        target=Target(access=server.access, kubeconfig="", namespace="team"), environment={}, work=Builds(),
+        target=Target(access=server.access, kubeconfig="", namespace="team"), environment={}, work=work,
         on_event=lambda _: None,
     )  # fmt: skip
 
@@ -60,14 +68,13 @@ class Program:
 
 
 @pytest.mark.timeout(60)
-def test_watching_ends_during_a_build(session: WatchSession) -> None:
+def test_watching_ends_during_a_build(session: WatchSession, work: Builds) -> None:
     """A watch whose watcher ends while an image is built ends then: it waited for changes that nobody reported."""
-    ended = ComposeplatError("the program that watches files has ended")
 
     def fail() -> None:
-        session._found.put(ended)
-        until(session._is_due.is_set)
+        work.report(ComposeplatError("the program that watches files has ended"))
+        until(lambda: "copier" not in {thread.name for thread in threading.enumerate()})
 
-    session.work.meanwhile = fail  # type: ignore[attr-defined]
+    work.meanwhile = fail
     with pytest.raises(ComposeplatError, match="has ended"):
         session.run()

@@ -389,7 +389,7 @@ func (s *session) handleInput(v *viewer) {
 			}
 		case wire.FrameInputEnd:
 			if !s.terminal {
-				s.input.Close()
+				s.closeInput()
 			}
 		case wire.FrameSize:
 			var size [2]uint16
@@ -411,6 +411,13 @@ func (s *session) writeInput(body []byte) int64 {
 	s.lock.Unlock()
 	_, _ = s.input.Write(body)
 	return received
+}
+
+// closeInput waits for input that the viewer before has left to be written.
+func (s *session) closeInput() {
+	s.inputLock.Lock()
+	defer s.inputLock.Unlock()
+	s.input.Close()
 }
 
 func (s *session) resize(rows, columns uint16) {

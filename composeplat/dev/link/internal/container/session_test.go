@@ -429,3 +429,25 @@ func TestSlowViewerGetsAll(t *testing.T) {
 		t.Fatalf("%d bytes, the last are %q", len(text), text[max(0, len(text)-20):])
 	}
 }
+
+func TestTheEndOfInputComesAfterWhatALostLinkHasLeft(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
+	wanted := shellSession("until [ -e " + ready + " ]; do sleep 0.02; done; wc -c")
+	running := started(t, wanted)
+	first := attached(t, running, wanted, true)
+	// More than a pipe holds: the write waits for the command.
+	must(t, first.frames.Send(wire.FrameInput, bytes.Repeat([]byte("x"), 200_000)))
+	eventually(t, "it is counted", func() bool {
+		running.lock.Lock()
+		defer running.lock.Unlock()
+		return running.received == 200_000
+	})
+	must(t, first.frames.Close())
+	second := attached(t, running, wanted, false)
+	must(t, second.frames.Send(wire.FrameInputEnd, nil))
+	time.Sleep(100 * time.Millisecond)
+	must(t, os.WriteFile(ready, nil, 0o600))
+	if status, shown := second.exitStatus(), second.stdout.String(); status != 0 || shown != "200000\n" {
+		t.Errorf("the command read %q bytes, and ended with %d", shown, status)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,6 +49,8 @@ type client struct {
 
 	lock    sync.Mutex
 	control wire.Conn
+	// askedToEnd is the signal that asked the program to end, if one has.
+	askedToEnd atomic.Int32
 }
 
 func up(config *Config, events *Events) (int, error) {
@@ -125,6 +128,10 @@ func (c *client) keepLinked(reach dialer) (int, error) {
 		if errors.Is(why, errTakenOver) {
 			return 0, errTakenOver
 		}
+		if number := c.askedToEnd.Load(); number != 0 {
+			// Nobody waits for the program to end, and its container may be gone.
+			return 128 + int(number), nil
+		}
 		if linked || emitted != why.Error() {
 			emitted = why.Error()
 			c.events.Emit("disconnected", Event{"reason": emitted})
@@ -160,6 +167,9 @@ func (c *client) handleSignals(ctx context.Context, finish func(ending)) {
 			number := received.(syscall.Signal)
 			if c.session.isAttached() && !asked && (!c.config.Terminal || number != syscall.SIGINT) {
 				asked = true
+				if number != syscall.SIGINT {
+					c.askedToEnd.Store(int32(number))
+				}
 				if c.config.Terminal {
 					c.notify(wire.Notice{End: true})
 				} else {

@@ -271,3 +271,17 @@ func TestReverseForwards(t *testing.T) {
 	w.eventually("linked again", func() bool { return w.count("connected") == 2 })
 	w.eventually("it listens again", func() bool { return talk(t, address, "b") == "received b" })
 }
+
+func TestAProgramThatIsAskedToEndAndLosesItsContainer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Command = []string{"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"}
+	w.start()
+	w.eventually("attached", func() bool {
+		return strings.Contains(w.screen(), "ready") && w.up.session.isAttached()
+	})
+	w.up.signals <- syscall.SIGTERM
+	w.eventually("taken", func() bool { return len(w.up.signals) == 0 })
+	w.stopAgent()
+	w.ends(128 + 15)
+}
