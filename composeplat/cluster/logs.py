@@ -375,14 +375,13 @@ class Follower:
             self._put(_line(pod, container, *taken))
 
 
-#: Statuses of a server that is missing, starting or busy.
-_TRANSIENT = (
+#: Statuses of a server that is missing, starting or busy, or has no answer of a kubelet.
+UNAVAILABLE = (
     0,
     http.client.TOO_MANY_REQUESTS,
     http.client.INTERNAL_SERVER_ERROR,
     http.client.BAD_GATEWAY,
     http.client.SERVICE_UNAVAILABLE,
     http.client.GATEWAY_TIMEOUT,
-    http.client.UNAUTHORIZED,
-    http.client.FORBIDDEN,
 )
+_TRANSIENT = (*UNAVAILABLE, http.client.UNAUTHORIZED, http.client.FORBIDDEN)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import http.client
 import secrets
 import time
 from collections.abc import Iterator
 
+from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.live_list import wait_for
-from composeplat.cluster.logs import Cursor
+from composeplat.cluster.logs import UNAVAILABLE, Cursor
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
 from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination
 from composeplat.cluster.watching import Watcher
@@ -112,23 +112,30 @@ class RunJob:
         return found
 
     def lines(self, pod: str) -> Iterator[str]:
-        """Yield the lines of a pod's log until its container ends, through broken connections."""
+        """Yield the lines of a pod's log until its container ends, through broken connections and failing servers."""
         cursor = Cursor()
-        is_over = False
-        while not is_over:
-            # Once it has ended, one more read has the last lines.
-            is_over = has_ended(self._pod(pod))
+        end: Deadline | None = None
+        has_reported = False
+        while True:
             try:
+                if end is None and has_ended(self._pod(pod)):
+                    end = Deadline(_END_TIMEOUT_S)
                 for line in self.api.lines(self._log_path(pod, cursor)):
                     taken = cursor.take(line)
                     if taken is not None:
                         yield taken[1]
+                # Once it has ended, one more read has the last lines.
+                if end is not None:
+                    return
+                has_reported = False
             except ApiError as error:
-                if error.status not in (0, http.client.SERVICE_UNAVAILABLE):
+                if error.status not in UNAVAILABLE or (end is not None and end.has_passed):
                     raise
+                if not has_reported and error.status:
+                    progress.note(f"the log of {pod} can't be read: {error}; trying again")
+                    has_reported = True
             cursor.begin()
-            if not is_over:
-                time.sleep(_POLL_INTERVAL_S)
+            time.sleep(_POLL_INTERVAL_S)
 
     def _log_path(self, pod: str, cursor: Cursor) -> str:
         since = f"&sinceTime={cursor.since}" if cursor.since else ""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+from unittest.mock import Mock
 
-from composeplat.dev.run_job import make_run
+import pytest
+
+from composeplat.cluster.api import Api, ApiError
+from composeplat.dev.run_job import RunJob, make_run
 from composeplat.dev.run_pod import RunOptions
+from tests.cluster.objects import Answer, Server, refusal
 
 CRON_JOB: dict[str, Any] = {
     "metadata": {"name": "backup", "namespace": "team", "uid": "u"},
@@ -57,3 +63,29 @@ def test_only_a_run_without_settings_is_one_of_the_schedule() -> None:
     assert RunOptions(detached=True, kept=True).is_as_scheduled
     assert not RunOptions(command=("sh",)).is_as_scheduled
     assert not RunOptions(environment={"A": "1"}).is_as_scheduled
+
+
+def test_a_log_through_a_server_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log is read on where the API server or a kubelet fails for a moment: the run was deleted, which still ran."""
+    monkeypatch.setattr("composeplat.dev.run_job._POLL_INTERVAL_S", 0)
+    alive, ended = ({"status": {"phase": phase}, "metadata": {"name": "backup-1"}} for phase in ("Running", "Failed"))
+    first, both = b"2025-06-01T12:00:01Z begun\n", b"2025-06-01T12:00:01Z begun\n2025-06-01T12:00:02Z done\n"
+    answers = [
+        _object(alive), refusal(500, "the kubelet does not answer"), refusal(502, "no server"), _object(alive),
+        Answer(first), _object(ended), Answer(silent=True), Answer(both),
+    ]  # fmt: skip
+    with Server(first=answers) as server, Api(server.access) as api:
+        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
+        assert list(job.lines("backup-1")) == ["begun", "done"]
+
+
+def test_a_log_that_may_not_be_read() -> None:
+    """A refusal is an error at once."""
+    with Server(otherwise=refusal(403, "no logs for you")) as server, Api(server.access) as api:
+        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
+        with pytest.raises(ApiError, match="no logs for you"):
+            list(job.lines("backup-1"))
+
+
+def _object(found: dict[str, Any]) -> Answer:
+    return Answer(json.dumps(found).encode())
