@@ -13,6 +13,7 @@ import typer
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
@@ -33,7 +34,8 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
     # Ctrl-C interrupts the command in the container, not this process.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        return run_command(command, planned.target, os.environ)
+        with ended_by_signals():
+            return run_command(command, planned.target, os.environ)
     finally:
         signal.signal(signal.SIGINT, before)
 

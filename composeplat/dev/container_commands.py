@@ -26,6 +26,7 @@ from composeplat.toolchain.tools import LINK
 
 _CHUNK_BYTES = 1024 * 1024
 _INTERRUPTED = 130
+_END_TIMEOUT_S = 2.0
 _MAX_ERROR_BYTES = 64 * 1024
 
 
@@ -84,8 +85,11 @@ def _started(
         try:
             yield process
         finally:
-            if process.poll() is None:
-                process.kill()
+            # It may have the terminal, which it restores.
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_TIMEOUT_S)
+            process.kill()
             process.wait()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -302,6 +303,21 @@ def test_exec(deployed: Seam) -> None:
     assert ran == [
         Command(namespace="team", pod=POD["metadata"]["name"], container="web", args=("ls", "-l"), terminal=False)
     ]
+
+
+def test_exec_that_is_ended(deployed: Seam) -> None:
+    """SIGTERM and SIGHUP end the program in the container's terminal too: it was left, and had the terminal."""
+    handlers: list[Any] = []
+
+    def run(*_: Any) -> int:
+        handlers.extend(signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP))
+        return 0
+
+    deployed.patch.setattr("composeplat.cli.exec.run_command", run)
+    deployed.platform("exec", "web", "ls").assert_success()
+
+    assert len(handlers) == 2
+    assert all(map(callable, handlers))
 
 
 def test_exec_without_a_pod(seam: Seam) -> None:

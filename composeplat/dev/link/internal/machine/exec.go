@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"syscall"
 
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ type ExecConfig struct {
 
 // Exec runs a command in a running container, with the streams of this process, and returns its exit status.
 func Exec(path string) (int, error) {
+	parent := os.Getppid()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
@@ -62,12 +64,36 @@ func Exec(path string) (int, error) {
 	} else {
 		options.Stderr = os.Stderr
 	}
-	err = run.StreamWithContext(context.Background(), options)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go waitForEnd(parent, cancel)
+	err = run.StreamWithContext(ctx, options)
 	var status utilexec.CodeExitError
 	if errors.As(err, &status) {
 		return status.Code, nil
 	}
+	var ended endedBy
+	if errors.As(context.Cause(ctx), &ended) {
+		return 128 + int(ended), nil
+	}
 	return 0, err
+}
+
+// endedBy is the signal that ended a command.
+type endedBy syscall.Signal
+
+func (e endedBy) Error() string { return syscall.Signal(e).String() }
+
+// waitForEnd waits for a signal, or for the end of the parent process: the terminal must be restored then, and the streams
+// of that process be closed.
+func waitForEnd(parent int, cancel context.CancelCauseFunc) {
+	signals := make(chan os.Signal, 1)
+	notifyEnd(signals)
+	go func() {
+		waitForParent(parent)
+		signals <- syscall.SIGHUP
+	}()
+	cancel(endedBy((<-signals).(syscall.Signal)))
 }
 
 // sizes are the terminal's sizes: the present one, then each change.

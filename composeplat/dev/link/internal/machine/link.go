@@ -60,9 +60,19 @@ func up(config *Config, events *Events) (int, error) {
 	}
 	c := &client{config: config, events: events, name: rand.Text(), session: newSession(config),
 		signals: make(chan os.Signal, 4)}
-	signal.Notify(c.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(c.signals, syscall.SIGINT)
+	notifyEnd(c.signals)
 	go c.watchParent(os.Getppid())
 	return c.run(reach)
+}
+
+// notifyEnd passes on the signals that end a program.
+func notifyEnd(signals chan<- os.Signal) {
+	signal.Notify(signals, syscall.SIGTERM)
+	// nohup ignores SIGHUP, which Notify would undo.
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 }
 
 // watchParent ends the session when the parent process is gone: nothing else would, and the session has the terminal.

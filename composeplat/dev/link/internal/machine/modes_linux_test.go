@@ -129,14 +129,15 @@ func TestModesAfterAKilledContainer(t *testing.T) {
 	w.allAreWhole(count)
 }
 
-// startProcess runs `up` as a process that can be killed.
-func (w *world) startProcess() *exec.Cmd {
+// startProcess runs `up` as a process that can be killed, by a program that runs another one, if any is named.
+func (w *world) startProcess(runner ...string) *exec.Cmd {
 	w.t.Helper()
 	text, err := json.Marshal(w.config)
 	must(w.t, err)
 	path := filepath.Join(w.root, "config.json")
 	must(w.t, os.WriteFile(path, text, 0o600))
-	command := exec.Command(os.Args[0], "up", path)
+	args := append(runner, os.Args[0], "up", path)
+	command := exec.Command(args[0], args[1:]...)
 	_, err = command.StdinPipe()
 	must(w.t, err)
 	must(w.t, command.Start())

@@ -41,6 +41,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(Up(config, NewEvents(os.Stderr)))
 	}
+	if len(os.Args) == 3 && os.Args[1] == "exec" {
+		status, err := Exec(os.Args[2])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(status)
+	}
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,50 @@
+"""Running the program of a command in a container, and its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from composeplat.cli.interrupts import ended_by_signals
+from composeplat.cluster.access import Access
+from composeplat.dev.container_commands import Command, run_command
+from composeplat.engine.target import Target
+from tests.cluster.objects import until
+
+COMMAND = Command(namespace="team", pod="web-1", container="web", args=("sh",), terminal=True)
+TARGET = Target(access=Access(host="127.0.0.1", port=1, plain=True), kubeconfig="", namespace="team")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that continues until it is asked to end, and then restores something, as a terminal."""
+    path = tmp_path / "link"
+    path.write_text(
+        f"#!/bin/sh\ncd {tmp_path}\ntrap 'kill $!; touch restored; exit 143' TERM\ntouch begun\nsleep 60 & wait\n"
+    )
+    path.chmod(0o755)
+    monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: SimpleNamespace(path=path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("program")
+def test_a_command_that_is_ended(tmp_path: Path) -> None:
+    """SIGTERM ends the program too, which restores the terminal first; it was killed, and the terminal stayed raw."""
+
+    def end() -> None:
+        until((tmp_path / "begun").exists)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end).start()
+    with pytest.raises(SystemExit, match="143"), ended_by_signals():
+        run_command(COMMAND, TARGET, os.environ)
+
+    assert (tmp_path / "restored").exists()
+    assert not [*tmp_path.glob("composeplat-*")]
