@@ -110,8 +110,11 @@ class Replacement:
 
     # replacing
 
-    def replace(self, inputs: DevWorkloadInputs) -> None:
-        """Create the dev workload, end the original's pods, and start the dev workload's pod."""
+    def replace(self, inputs: DevWorkloadInputs, holder: Holder | None = None) -> None:
+        """Create the dev workload, end the original's pods, and start the dev workload's pod.
+
+        With a holder, it has the lease as soon as there is a dev workload.
+        """
         workload = self._deployed_workload()
         dev_workload = self.dev_workload()
         original = recorded_original(dev_workload) if dev_workload is not None else None
@@ -121,6 +124,8 @@ class Replacement:
             self.api.apply(make_sync_volume(inputs))
         is_running = dev_workload is not None and read_replicas(dev_workload) > 0 and read_replicas(workload) == 0
         self.api.apply(make_dev_workload(workload, original, inputs, replicas=int(is_running)))
+        if holder is not None:
+            self.renew_lease(holder)
         if read_replicas(workload) > 0:
             self.api.patch(self._path(self.kind, self.name), replicas_patch(self.kind, 0))
         self._wait_until_ended(workload["metadata"]["uid"], "its own pods", "have")
@@ -162,12 +167,18 @@ class Replacement:
 
         return lambda pods: not any(map(is_of, pods))
 
-    def wait_until_ready(self, watcher: Watcher, timeout: float, on_message: Callable[[str], None]) -> None:
-        """Wait until the dev workload's pod is ready; raises as soon as the cluster shows that it won't be."""
+    def wait_until_ready(
+        self, watcher: Watcher, timeout: float, on_message: Callable[[str], None], check: Callable[[], None]
+    ) -> None:
+        """Wait until the dev workload's pod is ready; raises as soon as the cluster shows that it won't be.
+
+        ``check`` is called often, and may raise to end the wait.
+        """
         message = ""
 
         def is_ready() -> bool:
             nonlocal message
+            check()
             snapshot = watcher.latest
             status = workload_status("Deployment", dev_workload_name(self.name), snapshot) if snapshot else None
             if status is None:

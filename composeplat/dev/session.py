@@ -99,30 +99,37 @@ class Development:
         """Develop until the session ends; returns its exit status."""
         toolchain = Toolchain(self.environment)
         program = toolchain.need(LINK)
+        link = Link(program.path, self._place(), self.paths, options.session)
         with Api(self.target.access) as api:
             replacement = self._replacement(api)
             self._end_other_session(replacement, take_over=options.take_over)
             inputs = self._inputs(api, toolchain, replacement, options)
-            replacement.replace(inputs)
-            replacement.renew_lease(self._holder())
-            self._wait_until_ready(replacement, options.timeout)
-        return self._run(Link(program.path, self._place(), self.paths, options.session), inputs, on_event)
-
-    def _run(self, link: Link, inputs: DevWorkloadInputs, on_event: Callable[[Event], None]) -> int:
-        watcher = start_thread("lease", lambda: self._watch(inputs, link), lambda error: self._fail(error, link))
-        try:
+            replacement.replace(inputs, self._holder())
+        with self._lease_kept(inputs, link):
+            self._wait_until_ready(options.timeout)
             with _interrupts_left_to(link):
                 status = link.run(self.environment, on_event)
+        self._raise_end()
+        return status
+
+    @contextlib.contextmanager
+    def _lease_kept(self, inputs: DevWorkloadInputs, link: Link) -> Iterator[None]:
+        """Keep the lease until the block ends: also while the container starts, which may take minutes."""
+        watcher = start_thread("lease", lambda: self._watch(inputs, link), lambda error: self._fail(error, link))
+        try:
+            yield
         finally:
             self._ended.set()
             self._changed.set()
             watcher.join(timeout=_WATCHER_TIMEOUT_S)
             self._release_lease()
+
+    def _raise_end(self) -> None:
+        """Raise what has ended the session from outside, if anything has."""
         if self._failure is not None:
             raise self._failure
         if self._end_reason:
             raise ComposeplatError(self._end_reason)
-        return status
 
     def _fail(self, error: Exception, link: Link) -> None:
         self._failure = error
@@ -151,10 +158,15 @@ class Development:
             keeps_limits=replacement.has_limit_policies(),
         )
 
-    def _wait_until_ready(self, replacement: Replacement, timeout: float) -> None:
+    def _wait_until_ready(self, timeout: float) -> None:
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
+
+        def note(message: str) -> None:
+            self.note(f"{self.service.name}: {message}")
+
         try:
-            replacement.wait_until_ready(watcher, timeout, lambda message: self.note(f"{self.service.name}: {message}"))
+            with Api(self.target.access) as api:
+                self._replacement(api).wait_until_ready(watcher, timeout, note, self._raise_end)
         finally:
             watcher.stop()
 

@@ -1,15 +1,28 @@
-"""Signals while a service is developed."""
+"""Signals while a service is developed, and its lease while its container starts."""
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
-from typing import cast
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
-from composeplat.dev.link import Link
-from composeplat.dev.session import _interrupts_left_to
+from composeplat.cluster.api import Api
+from composeplat.dev.dev_workload import DevWorkloadInputs
+from composeplat.dev.lease import LEASE_ANNOTATION
+from composeplat.dev.link import Link, Session
+from composeplat.dev.replacement import Replacement
+from composeplat.dev.session import Development, UpOptions, _interrupts_left_to
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.target import Target
+from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
+from composeplat.plan.desired import Identity
+from tests.cluster.objects import Answer, Server, deployment, given, until
 
 
 class Ends:
@@ -37,3 +50,91 @@ def test_a_closed_terminal(handler: signal.Handlers) -> None:
 
     assert link.count == (handler is signal.SIG_DFL)
     assert signal.getsignal(signal.SIGHUP) is handler
+
+
+# the lease ------------------------------------------------------------------------------------------------------------
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/team/deployments"
+WEB = deployment("web")
+DEV_WORKLOAD = deployment("web-platform-up")
+for found in (WEB, DEV_WORKLOAD):
+    found["metadata"] |= {"labels": {MANAGED_BY_LABEL: MANAGED_BY, ENVIRONMENT_LABEL: "shop"}, "resourceVersion": "7"}
+    found["spec"]["template"] = {"spec": {"containers": [{"name": "web"}]}}
+DEV_WORKLOAD["metadata"]["labels"][DEV_WORKLOAD_LABEL] = "web"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    answers = {
+        f"{DEPLOYMENTS}/{found['metadata']['name']}": Answer(json.dumps(found).encode())
+        for found in (WEB, DEV_WORKLOAD)
+    }
+    with Server(answers={**answers, DEPLOYMENTS: given(WEB, DEV_WORKLOAD)}, otherwise=given()) as server:
+        yield server
+
+
+@pytest.fixture
+def development(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Development:
+    """The development of a service whose workload is replaced at once, and whose container is never ready."""
+    monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: SimpleNamespace(path=Path("/nowhere")))
+    monkeypatch.setattr(Target, "identity", lambda _: "cluster")
+    monkeypatch.setattr(Development, "_inputs", lambda *_: None)
+    monkeypatch.setattr(Replacement, "replace", lambda *_: None)
+    monkeypatch.setattr(Replacement, "is_outdated", lambda *_: False)
+    return Development(
+        plan=Mock(namespace="team", environment="shop", identity=Identity(environment="shop", namespace="team")),
+        service=Mock(workload_kind="Deployment", workload_name="web", cluster_name="web"),
+        paths=(), target=Target(access=server.access, kubeconfig="", namespace="team"),
+        environment={"COMPOSEPLAT_DATA": str(tmp_path)}, note=lambda _: None,
+    )  # fmt: skip
+
+
+def lease_changes(server: Server) -> list[Any]:
+    bodies = [json.loads(asked.body) for asked in server.asked if asked.method == "PATCH"]
+    return [body["metadata"]["annotations"][LEASE_ANNOTATION] for body in bodies if "annotations" in body["metadata"]]
+
+
+@pytest.mark.timeout(60)
+def test_the_lease_while_a_container_starts(
+    development: Development, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is renewed while an image is pulled for minutes: another `up` was not refused then, and ended this one."""
+    for name in ("_RENEWAL_INTERVAL_S", "_CHECK_INTERVAL_S"):
+        monkeypatch.setattr(f"composeplat.dev.session.{name}", 0.01)
+
+    def wait(*_: object) -> None:
+        until(lambda: len(lease_changes(server)) > 1)
+
+    monkeypatch.setattr(Replacement, "wait_until_ready", wait)
+    monkeypatch.setattr(Link, "run", lambda *_: 7)
+
+    assert development.up(UpOptions(session=Session()), lambda _: None) == 7
+    first, second, *_ = lease_changes(server)
+    assert json.loads(first)["id"] == json.loads(second)["id"]
+
+
+@pytest.mark.timeout(60)
+def test_a_service_that_is_given_back_while_a_container_starts(development: Development, server: Server) -> None:
+    """The wait ends: nobody will start the container any more."""
+    server.answers[DEPLOYMENTS] = given(WEB)
+
+    with pytest.raises(ComposeplatError, match="is not under development any more"):
+        development.up(UpOptions(session=Session()), lambda _: None)
+
+
+def test_the_lease_of_a_new_dev_workload(server: Server) -> None:
+    """It is taken before the pods of the service end, which may take as long as their grace period."""
+    inputs = DevWorkloadInputs(
+        identity=Identity(environment="shop", namespace="team"), service="web", paths=(), helper="agent"
+    )
+    with Api(server.access) as api:
+        replacement = Replacement(api=api, namespace="team", environment="shop", kind="Deployment", name="web")
+        replacement.replace(inputs, {"id": "mine"})
+    changed = [
+        (asked.path.partition("?")[0], json.loads(asked.body)) for asked in server.asked if asked.method == "PATCH"
+    ]
+
+    lease = next(number for number, (_, body) in enumerate(changed) if "spec" not in body)
+    scaled = next(number for number, (path, _) in enumerate(changed) if path == f"{DEPLOYMENTS}/web")
+    assert json.loads(changed[lease][1]["metadata"]["annotations"][LEASE_ANNOTATION])["id"] == "mine"
+    assert lease < scaled
