@@ -88,6 +88,8 @@ class WatchSession:
     state: WatchState = field(init=False)
     _found: queue.Queue[Found | PodsChanged | None] = field(default_factory=queue.Queue)
     _known: dict[str, set[Container]] = field(default_factory=dict)
+    _missed: dict[str, Changes] = field(default_factory=dict)
+    """What the known containers lack, by service: the cluster did not answer."""
     _is_due: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _failure: Exception | None = None
@@ -188,18 +190,23 @@ class WatchSession:
             self._found.put(PodsChanged())
 
     def _copy(self) -> None:
+        is_reported = False
         with Api(self.target.access) as api:
             while (found := self._found.get()) is not None:
                 if isinstance(found, Exception):
                     raise found
-                number = 0 if isinstance(found, PodsChanged) else found.number
                 try:
                     if isinstance(found, PodsChanged):
-                        self._copy_into_new(api)
+                        self._copy_missed(api)
                     else:
                         self._handle(api, found)
+                    is_reported = False
                 except ApiError as error:
-                    self.report_problem(self.folders[number].service, error)
+                    # While the cluster does not answer, its pods are listed twice a second.
+                    if not is_reported:
+                        number = 0 if isinstance(found, PodsChanged) else found.number
+                        self.report_problem(self.folders[number].service, error)
+                    is_reported = True
 
     def _handle(self, api: Api, found: FolderChange | FolderProblem) -> None:
         folder = self.folders[found.number]
@@ -217,20 +224,21 @@ class WatchSession:
             self._copy_into(api, folder.service, now)
 
     def _copy_into(self, api: Api, service: str, changes: Changes) -> None:
-        """Copy changes into the known containers of a service; new ones get all changes."""
+        """Copy changes, and what was missed, into the known containers of a service; new ones get all changes."""
+        changes.put_below(self._missed.get(service, Changes()))
+        self._missed[service] = changes
         containers = self._containers(self._pods.read(api), service)
+        self._missed[service] = Changes()
         known = [container for container in containers if container in self._known[service]]
-        self._copy_all(service, known, changes, is_new=False)
+        if changes:
+            self._copy_all(service, known, changes, is_new=False)
         self._copy_all(service, [found for found in containers if found not in known], is_new=True)
         self._known[service] = set(containers)
 
-    def _copy_into_new(self, api: Api) -> None:
-        waiting = [name for name, state in self.state.services.items() if state.copied]
-        pods = self._pods.read(api) if waiting else []
-        for service in waiting:
-            containers = self._containers(pods, service)
-            self._copy_all(service, [c for c in containers if c not in self._known[service]], is_new=True)
-            self._known[service] = set(containers)
+    def _copy_missed(self, api: Api) -> None:
+        for name, state in self.state.services.items():
+            if state.copied:
+                self._copy_into(api, name, Changes())
 
     def _copy_all(
         self, service: str, containers: Sequence[Container], changes: Changes | None = None, *, is_new: bool

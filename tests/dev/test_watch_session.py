@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from composeplat.cluster.live_list import LiveList
 from composeplat.compose.watch_model import WatchAction, WatchRule
 from composeplat.dev.folder_watch import FolderChange, Found
 from composeplat.dev.watch_rules import WatchedFolder
-from composeplat.dev.watch_session import PodWork, WatchSession
+from composeplat.dev.watch_session import Copy, PodWork, WatchSession
+from composeplat.dev.watch_state import FilePath
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
-from tests.cluster.objects import Server, given, until
+from composeplat.names import SERVICE_LABEL
+from tests.cluster.objects import Server, deployment, given, pod, refusal, replica_set, running, until
 
-FOLDER = WatchedFolder(service="web", rule=WatchRule(action=WatchAction.REBUILD, path="", target=""), local="/here")
+BUILT, SYNCED = (
+    WatchedFolder(service="web", rule=WatchRule(action=action, path="", target="/app"), local="/here")
+    for action in (WatchAction.REBUILD, WatchAction.SYNC)
+)
+PODS = "/api/v1/namespaces/team/pods"
 
 
 class Builds(PodWork):
@@ -26,6 +34,7 @@ class Builds(PodWork):
     def __init__(self) -> None:
         self.meanwhile: Callable[[], None] = lambda: None
         self.report: Callable[[Found], None] = lambda _: None
+        self.events: list[dict[str, Any]] = []
 
     def rebuild(self, services: Sequence[str], files: Any) -> bool:
         del services, files
@@ -57,9 +66,9 @@ def session(server: Server, work: Builds, monkeypatch: pytest.MonkeyPatch) -> Wa
     monkeypatch.setattr("composeplat.dev.watch_session.watching_folders", watching)
     monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: Program)
     return WatchSession(
-        folders=[FOLDER], cluster_names={"web": "web"}, namespace="team", environment_name="demo",
+        folders=[BUILT, SYNCED], cluster_names={"web": "web"}, namespace="team", environment_name="demo",
         target=Target(access=server.access, kubeconfig="", namespace="team"), environment={}, work=work,
-        on_event=lambda _: None,
+        on_event=work.events.append,
     )  # fmt: skip
 
 
@@ -78,3 +87,41 @@ def test_watching_ends_during_a_build(session: WatchSession, work: Builds) -> No
     work.meanwhile = fail
     with pytest.raises(ComposeplatError, match="has ended"):
         session.run()
+
+
+@pytest.mark.timeout(60)
+def test_a_change_while_the_cluster_does_not_answer(
+    session: WatchSession, work: Builds, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is copied once the cluster answers: it never was. The failure is reported once: it was, twice a second."""
+    web = pod(replica_set(deployment("web")), state=running())
+    web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
+    server.answers[PODS] = given(web)
+    # While pods can't be watched, they are listed each time.
+    monkeypatch.setattr("composeplat.cluster.live_list._POLL_INTERVAL_S", 0)
+    monkeypatch.setattr(LiveList, "wait", lambda _: time.sleep(0.05))
+    copied: list[FilePath] = []
+    monkeypatch.setattr(Copy, "into", lambda copy, _: copied.extend(copy.changes.present))
+
+    def lose_the_cluster() -> None:
+        work.report(FolderChange(1, changed=("first",)))
+        until(lambda: copied == [(1, "first")])
+        server.answers[PODS] = refusal(500, "no cluster")
+        until(lambda: problems(work))
+        work.report(FolderChange(1, changed=("second",)))
+        asked = len(server.asked)
+        until(lambda: len(server.asked) > asked + 4)
+        server.answers[PODS] = given(web)
+        until(lambda: (1, "second") in copied)
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = lose_the_cluster
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
+
+    assert copied == [(1, "first"), (1, "second")]
+    assert problems(work) == ["no cluster"]
+
+
+def problems(work: Builds) -> list[str]:
+    return [event["reason"] for event in work.events if event["event"] == "watch-problem"]
