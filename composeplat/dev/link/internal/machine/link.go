@@ -298,6 +298,8 @@ func (c *client) runSession(ctx context.Context, link *wire.Link, ready <-chan s
 	if err == nil {
 		over <- ending{status: status}
 	} else if errors.As(err, &refused) {
+		// A program that was started all the same has no use.
+		c.notify(wire.Notice{End: true})
 		over <- ending{err: err}
 	}
 }

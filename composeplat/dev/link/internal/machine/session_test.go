@@ -165,6 +165,33 @@ func TestANewContainerStartsTheCommandAnew(t *testing.T) {
 	equal[any](t, "new", w.all("connected")[1]["session"])
 }
 
+func TestANewContainerGetsNoPartOfTheInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Directory = w.there("")
+	w.config.Command = []string{"sh", "-c", "cat >> read"}
+	w.start()
+	_, err := io.WriteString(w.typed, "first\n")
+	must(t, err)
+	w.arrives(w.there("read"), "first\n")
+	w.eventually("received", func() bool {
+		w.up.session.lock.Lock()
+		defer w.up.session.lock.Unlock()
+		return len(w.up.session.pending) == 0
+	})
+	w.hold(nil)
+	_, _ = io.WriteString(w.typed, "second\n")
+	select {
+	case err := <-w.failed:
+		equal[error](t, errInputLost, err)
+		<-w.status
+		w.up = nil
+	case <-time.After(eventTimeout):
+		t.Fatal("it goes on")
+	}
+	equal(t, "first\n", read(w.there("read")))
+}
+
 func TestTheNewestLinkIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

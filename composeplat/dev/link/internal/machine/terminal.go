@@ -21,6 +21,8 @@ type sessionError string
 
 func (n sessionError) Error() string { return string(n) }
 
+const errInputLost sessionError = "the program was started again in a new container, without the input that it had read before"
+
 // A session is this machine's side of a command that runs in the container. It survives lost links.
 type session struct {
 	id          string
@@ -132,6 +134,9 @@ func (s *session) run(ctx context.Context, link *wire.Link) (int, error) {
 	if reply.Error != "" {
 		return 0, sessionError(reply.Error)
 	}
+	if reply.New && s.hasLostInput() {
+		return 0, errInputLost
+	}
 	s.makeRaw()
 	frames := wire.NewFrames(stream, wire.SessionLimits.Lookup)
 	s.attach(frames, reply)
@@ -139,6 +144,15 @@ func (s *session) run(ctx context.Context, link *wire.Link) (int, error) {
 	go s.sendInput(frames)
 	go s.followSize(ctx, frames)
 	return s.writeOutput(frames)
+}
+
+// hasLostInput reports whether a program that is started again lacks what the one before has read: a part of a file, for
+// example. What is typed is for the program that has shown something.
+func (s *session) hasLostInput() bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	isTyped := s.config.Terminal || s.input == os.Stdin && term.IsTerminal(int(os.Stdin.Fd()))
+	return !isTyped && s.at > 0
 }
 
 func (s *session) attach(frames *wire.Frames, reply wire.AttachReply) {
