@@ -215,7 +215,8 @@ def _variables(assignments: Iterable[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not name:
             raise typer.BadParameter(f"must be NAME=VALUE, not '{printable(text)}'", param_hint="--env")
-        made[name] = value if equals else os.environ.get(name, "")
+        if equals or name in os.environ:
+            made[name] = value if equals else os.environ[name]
     return made
 
 

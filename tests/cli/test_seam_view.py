@@ -511,8 +511,8 @@ def test_up(seam: Seam, developing: Developing) -> None:
 def test_options_of_up(seam: Seam, developing: Developing) -> None:
     """The options reach the session, and what is behind the dashes is its command."""
     seam.platform(
-        *UP, "--forward=9090:90", "--forward=8080:80", "--reverse=7000", "--env=A=b", "--env=PASSWORD", "--timeout=9",
-        "--volume-size=1Gi", "--take-over", "--helper-image=own/helper", "web", "--", "sh", "-l",
+        *UP, "--forward=9090:90", "--forward=8080:80", "--reverse=7000", "--env=A=b", "--env=PASSWORD", "--env=UNSET",
+        "--timeout=9", "--volume-size=1Gi", "--take-over", "--helper-image=own/helper", "web", "--", "sh", "-l",
     ).assert_success()  # fmt: skip
     options, session = developing.options, developing.options.session
 

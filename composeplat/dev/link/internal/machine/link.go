@@ -484,9 +484,18 @@ func joinReverse(stream wire.Conn, config *Config) {
 		if string(head.Body) != strconv.Itoa(reverse.Port) {
 			continue
 		}
-		if connection, err := net.DialTimeout("tcp", reverse.To, requestTimeout); err == nil {
+		if connection, err := dialHere(reverse.To); err == nil {
 			wire.Join(stream, connection.(*net.TCPConn))
 			return
 		}
 	}
+}
+
+// dialHere connects to an address of this machine. Some servers listen on only one of the loopback addresses.
+func dialHere(address string) (net.Conn, error) {
+	connection, err := net.DialTimeout("tcp", address, requestTimeout)
+	if host, port, split := net.SplitHostPort(address); err != nil && split == nil && host == "127.0.0.1" {
+		return net.DialTimeout("tcp", net.JoinHostPort("::1", port), requestTimeout)
+	}
+	return connection, err
 }

@@ -231,7 +231,15 @@ func TestTheSessionEndsWithItsGroup(t *testing.T) {
 
 func echo(t *testing.T) *net.TCPListener {
 	t.Helper()
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	return echoAt(t, net.IPv4(127, 0, 0, 1))
+}
+
+func echoAt(t *testing.T, address net.IP) *net.TCPListener {
+	t.Helper()
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: address})
+	if err != nil && address.To4() == nil {
+		t.Skip("no IPv6 here:", err)
+	}
 	must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
@@ -311,4 +319,18 @@ func TestAProgramThatIsAskedToEndAndLosesItsContainer(t *testing.T) {
 	w.eventually("taken", func() bool { return len(w.up.signals) == 0 })
 	w.stopAgent()
 	w.ends(128 + 15)
+}
+
+func TestAReverseForwardToAServerOfIPv6(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	here := echoAt(t, net.IPv6loopback).Addr().(*net.TCPAddr).Port
+	w.config.Reverse = []ReverseConfig{{port, net.JoinHostPort("127.0.0.1", strconv.Itoa(here))}}
+	w.startSynced()
+	address := "127.0.0.1:" + strconv.Itoa(port)
+	w.eventually("it listens", func() bool { return talk(t, address, "a") == "received a" })
 }
