@@ -99,11 +99,11 @@ class Development:
         """Develop until the session ends; returns its exit status."""
         toolchain = Toolchain(self.environment)
         program = toolchain.need(LINK)
-        link = Link(program.path, self._place(), self.paths, options.session)
         with Api(self.target.access) as api:
             replacement = self._replacement(api)
             self._end_other_session(replacement, take_over=options.take_over)
             inputs = self._inputs(api, toolchain, replacement, options)
+            link = Link(program.path, self._place(), self.paths, options.session)
             replacement.replace(inputs, self._holder())
         with self._lease_kept(inputs, link):
             self._wait_until_ready(options.timeout)
