@@ -110,6 +110,12 @@ def container_statuses(pod: Object) -> list[Object]:
     return found
 
 
+def with_status_of(pod: Object, container: str) -> Object:
+    """Return a pod with the status of one container: others may be of other services, or added by a service mesh."""
+    statuses = [status for status in container_statuses(pod) if status["name"] == container]
+    return {**pod, "status": {**pod.get("status", {}), "containerStatuses": statuses}}
+
+
 def init_container_statuses(pod: Object) -> list[Object]:
     """The status of the containers that run before the others."""
     found: list[Object] = pod.get("status", {}).get("initContainerStatuses") or []

@@ -19,7 +19,7 @@ from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.logs import UNAVAILABLE, Cursor
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
-from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination
+from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination, with_status_of
 from composeplat.cluster.watching import Watcher
 from composeplat.dev.run_pod import KEPT_ANNOTATION, pod_name, reference, remove_own_names, run_labels
 from composeplat.diagnostics import ComposeplatError
@@ -118,7 +118,7 @@ class RunJob:
         has_reported = False
         while True:
             try:
-                if end is None and has_ended(self._pod(pod)):
+                if end is None and self._has_ended(self._pod(pod)):
                     end = Deadline(_END_TIMEOUT_S)
                 for line in self.api.lines(self._log_path(pod, cursor)):
                     taken = cursor.take(line)
@@ -145,13 +145,17 @@ class RunJob:
     def _pod(self, name: str) -> Object:
         return self.api.get(f"{kind_path('v1', 'Pod', self.plan.namespace)}/{name}")
 
+    def _has_ended(self, pod: Object) -> bool:
+        """Whether the service's container has ended: another one in the pod may run on."""
+        return has_ended(pod) or bool(last_termination(with_status_of(pod, self.service.cluster_name)))
+
     def exit_status(self, pod: str) -> int:
         unreported = ComposeplatError(f"the end of pod '{pod}' is not reported", "platform status shows its run")
 
         def end_of(pods: list[Object]) -> Object | None:
             if not pods:
                 raise unreported
-            return last_termination(pods[0])
+            return last_termination(with_status_of(pods[0], self.service.cluster_name))
 
         path = kind_path("v1", "Pod", self.plan.namespace) + f"?fieldSelector=metadata.name%3D{pod}"
         end = wait_for(self.api, path, end_of, Deadline(_END_TIMEOUT_S))

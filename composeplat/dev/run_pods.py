@@ -16,7 +16,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
 from composeplat.cluster.live_list import LiveList
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended, with_status_of
 from composeplat.cluster.watching import environment_selector
 from composeplat.codes.causes import CauseCode
 from composeplat.dev.holder import ARCHITECTURES
@@ -144,7 +144,7 @@ class RunPods:
         return found == "running"
 
     def _state(self, pod: Object, events: LiveList, *, may_retry: bool) -> str:
-        for container in container_statuses(pod):
+        for container in container_statuses(with_status_of(pod, self.service.cluster_name)):
             state: Mapping[str, Object] = container.get("state") or {}
             if "running" in state:
                 return "running"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 from unittest.mock import Mock
@@ -11,7 +12,7 @@ import pytest
 from composeplat.cluster.api import Api, ApiError
 from composeplat.dev.run_job import RunJob, make_run
 from composeplat.dev.run_pod import RunOptions
-from tests.cluster.objects import Answer, Server, refusal
+from tests.cluster.objects import Answer, Server, given, refusal
 
 CRON_JOB: dict[str, Any] = {
     "metadata": {"name": "backup", "namespace": "team", "uid": "u"},
@@ -85,6 +86,25 @@ def test_a_log_that_may_not_be_read() -> None:
         job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
         with pytest.raises(ApiError, match="no logs for you"):
             list(job.lines("backup-1"))
+
+
+def test_the_end_of_its_own_container() -> None:
+    """Another container in the pod, as of a service mesh, has its own status, and may run on: that was taken."""
+    statuses = [
+        {"name": "added", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 0}}},
+        {"name": "backup", "state": {"terminated": {"exitCode": 7}}},
+    ]
+    found = {"metadata": {"name": "backup-1"}, "status": {"phase": "Running", "containerStatuses": statuses}}
+    log = "/api/v1/namespaces/team/pods/backup-1/log"
+    with (
+        Server(answers={log: Answer(b"2025-06-01T12:00:01Z done\n")}, otherwise=_object(found)) as server,
+        Api(server.access) as api,
+    ):
+        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
+        assert list(itertools.islice(job.lines("backup-1"), 2)) == ["done"]
+        assert server.paths.count(server.paths[-1]) == 1
+        server.otherwise = given(found)
+        assert job.exit_status("backup-1") == 7
 
 
 def _object(found: dict[str, Any]) -> Answer:

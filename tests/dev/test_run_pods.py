@@ -1,0 +1,52 @@
+"""The wait for a one-off pod."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from composeplat.cluster.api import Api
+from composeplat.dev.run_pod import RunOptions
+from composeplat.dev.run_pods import RunPods
+from composeplat.system.deadline import Deadline
+from tests.cluster.objects import Answer, Server, given, until
+
+PODS = "/api/v1/namespaces/team/pods"
+WORKLOAD = {
+    "metadata": {"name": "web", "namespace": "team"},
+    "spec": {"template": {"metadata": {}, "spec": {"containers": [{"name": "web", "image": "app"}]}}},
+}
+WAITING: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
+
+
+def pod(state: dict[str, Any]) -> dict[str, Any]:
+    statuses = [{"name": "added", "state": {"running": {}}}, {"name": "web", "state": state}]
+    metadata = {"name": "web-run-1", "namespace": "team", "uid": "p1", "labels": {"dev.platform.com/run": "web"}}
+    return {"metadata": metadata, "spec": {}, "status": {"phase": "Pending", "containerStatuses": statuses}}
+
+
+@pytest.mark.timeout(60)
+def test_a_container_that_others_have_added() -> None:
+    """The command runs once the pod's own container does; one of a service mesh may run before."""
+    answers = {
+        "/api/v1/namespaces/team/services/web": Answer(b'{"metadata": {"name": "web", "uid": "u1"}}'),
+        PODS: Answer(json.dumps(pod(WAITING)).encode()),
+        f"{PODS}/web-run-1": Answer(json.dumps(pod(WAITING)).encode()),
+    }
+    with Server(answers=answers, otherwise=given(pod(WAITING))) as server, Api(server.access) as api:
+        runs = RunPods(api=api, namespace="team", environment="shop", service=Mock(cluster_name="web"))
+        listed = f"{PODS}?fieldSelector=metadata.name%3Dweb-run-1"
+        server.answers[listed] = given(pod(WAITING))
+
+        def start() -> None:
+            until(lambda: server.paths.count(listed) > 1)
+            server.answers[listed] = given(pod({"running": {}}))
+
+        threading.Thread(target=start).start()
+        with runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(30)) as name:
+            assert name == "web-run-1"
+            assert server.answers[listed] != given(pod(WAITING))
