@@ -24,6 +24,7 @@ from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
 from composeplat.dev.helper import HelperBuild, HelperImage
+from composeplat.dev.holder import ARCHITECTURES
 from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, lease_holder, may_be_running
 from composeplat.dev.link import Event, Link, Place, Session
 from composeplat.dev.replacement import Replacement
@@ -143,7 +144,7 @@ class Development:
             target=self.target,
             data_folder=find_data_folder(self.environment),
             registry=options.registry,
-            architectures=node_processors(api) or (architecture(),),
+            architectures=node_processors(api) or self._possible_architectures(),
         )
         helper = HelperImage(options.helper) if options.helper else build.provide(api)
         return DevWorkloadInputs(
@@ -157,6 +158,11 @@ class Development:
             size=options.size,
             keeps_limits=replacement.has_limit_policies(),
         )
+
+    def _possible_architectures(self) -> tuple[str, ...]:
+        """Return those of nodes that may not be listed: a cluster on this machine has that of this machine."""
+        is_here = self.target.other is not None or self.target.layout is not None
+        return (architecture(),) if is_here else ARCHITECTURES
 
     def _wait_until_ready(self, timeout: float) -> None:
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)

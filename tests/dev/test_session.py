@@ -14,6 +14,7 @@ import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.dev.dev_workload import DevWorkloadInputs
+from composeplat.dev.helper import HelperBuild, HelperImage
 from composeplat.dev.lease import LEASE_ANNOTATION
 from composeplat.dev.link import Link, Session
 from composeplat.dev.replacement import Replacement
@@ -22,7 +23,8 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
 from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.plan.desired import Identity
-from tests.cluster.objects import Answer, Server, deployment, given, until
+from composeplat.system.machine import architecture
+from tests.cluster.objects import Answer, Server, deployment, given, refusal, until
 
 
 class Ends:
@@ -138,3 +140,31 @@ def test_the_lease_of_a_new_dev_workload(server: Server) -> None:
     scaled = next(number for number, (path, _) in enumerate(changed) if path == f"{DEPLOYMENTS}/web")
     assert json.loads(changed[lease][1]["metadata"]["annotations"][LEASE_ANNOTATION])["id"] == "mine"
     assert lease < scaled
+
+
+@pytest.mark.parametrize(
+    ("other", "architectures"), [(None, ("amd64", "arm64")), (Mock(), (architecture(),))], ids=["elsewhere", "here"]
+)
+def test_the_agent_for_nodes_that_may_not_be_listed(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Any, architectures: tuple[str, ...]
+) -> None:
+    """It is built for both processors: the pod of a cluster elsewhere crashed, if this machine has another one."""
+    server.answers["/api/v1/nodes"] = refusal(403, "no nodes for you")
+    built: list[tuple[str, ...]] = []
+
+    def build(build: HelperBuild, _: Any) -> HelperImage:
+        built.append(tuple(build.architectures))
+        raise ComposeplatError("built")
+
+    monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: Mock())
+    monkeypatch.setattr(HelperBuild, "provide", build)
+    development = Development(
+        plan=Mock(namespace="team", environment="shop"), paths=(), note=lambda _: None,
+        service=Mock(workload_kind="Deployment", workload_name="web", cluster_name="web"),
+        target=Target(access=server.access, kubeconfig="", namespace="team", other=other),
+        environment={"COMPOSEPLAT_DATA": str(tmp_path)},
+    )  # fmt: skip
+
+    with pytest.raises(ComposeplatError, match="built"):
+        development.up(UpOptions(session=Session()), lambda _: None)
+    assert built == [architectures]
