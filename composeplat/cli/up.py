@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import field
 from typing import Annotated
@@ -26,6 +26,7 @@ from composeplat.dev.helper import check_helper_image
 from composeplat.dev.link import Event, Session
 from composeplat.dev.session import Development, UpOptions
 from composeplat.dev.sync_paths import find_link, sync_paths
+from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, quoted
 from composeplat.engine.operations.refresh import refresh_replicas
 from composeplat.engine.outcomes import DeployOptions
@@ -92,7 +93,7 @@ def _develop(planned: Planned, development: Development, service: Service, choic
     )
     try:
         with raw_terminal() if session.terminal else nullcontext():
-            status = development.up(up_options, SessionReporter().emit)
+            status = development.up(up_options, SessionReporter(development.paths).emit)
     finally:
         if options.down_on_exit and not development.is_held_by_another():
             end_development(development, planned, volumes=False, note=progress.note)
@@ -223,14 +224,26 @@ def _variables(assignments: Iterable[str]) -> dict[str, str]:
 class SessionReporter:
     """Emits the events of a session."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[SyncPath] = ()) -> None:
+        self._paths = paths
         self._is_disconnected = False
 
     def emit(self, event: Event) -> None:
         """Emit an event; of several failed tries to connect again people see the first."""
         was_disconnected, self._is_disconnected = self._is_disconnected, event.get("event") == "disconnected"
-        message = "" if was_disconnected and self._is_disconnected else printable(session_message(event))
+        message = (
+            ""
+            if was_disconnected and self._is_disconnected
+            else printable(session_message(self._with_local_path(event)))
+        )
         progress.emit(progress.SessionEvent(event, message, event.get("event") in _IMPORTANT))
+
+    def _with_local_path(self, event: Event) -> Event:
+        """Return an event with the path on this machine: its own is relative to one of several folders."""
+        folder = event.get("folder")
+        if "path" not in event or not isinstance(folder, int) or not 0 <= folder < len(self._paths):
+            return event
+        return {**event, "path": os.path.relpath(os.path.join(self._paths[folder].local, event["path"]))}
 
 
 _IMPORTANT = ("conflict", "sync-stopped", "failed", "problem", "replaced")
@@ -249,6 +262,7 @@ _MESSAGES = {
     "sync-stopped": "the container has deleted {deletions} of {total} files: nothing was deleted here, and"
     " this folder is not synced any more; start 'platform up' again when it is right",
     "problem": "can't sync {path} ({side}): {reason}",
+    "port-problem": "{reason}",
     "failed": "{reason}",
 }
 
@@ -264,6 +278,8 @@ def session_message(event: Event) -> str:
             kind = "first-sync" if event.get("first") else ""
         case "conflict":
             kind = "conflict" if event.get("kept_as") else "skipped"
+        case "problem":
+            kind = "problem" if event.get("folder") != -1 else "port-problem"
         case other:
             kind = str(other)
     try:

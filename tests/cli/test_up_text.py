@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from composeplat.cli.up import read_ports, session_message
+from composeplat import progress
+from composeplat.cli.up import SessionReporter, read_ports, session_message
+from composeplat.dev.sync_rules import SyncPath
 
 
 @pytest.mark.parametrize(
@@ -51,6 +54,16 @@ from composeplat.cli.up import read_ports, session_message
             " they are kept in /d",
             id="replaced",
         ),
+        pytest.param(
+            {"event": "problem", "folder": 0, "side": "local", "path": "a", "reason": "r"},
+            "can't sync a (local): r",
+            id="problem",
+        ),
+        pytest.param(
+            {"event": "problem", "folder": -1, "side": "container", "path": "", "reason": "no port 80"},
+            "no port 80",
+            id="problem-of-a-port",
+        ),
         pytest.param({"event": "syncing", "folder": 0}, "", id="unspoken"),
         pytest.param({"event": "disconnected"}, "", id="incomplete"),
         pytest.param({}, "", id="nothing"),
@@ -59,6 +72,32 @@ from composeplat.cli.up import read_ports, session_message
 def test_messages(event: dict[str, Any], message: str) -> None:
     """An event is reported in a sentence, and one that is no news is not reported."""
     assert session_message(event) == message
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        pytest.param({"folder": 0, "path": "src/a"}, "can't sync here/src/a (local): r", id="of-a-folder"),
+        pytest.param({"folder": 0, "path": ""}, "can't sync here (local): r", id="the-folder"),
+        pytest.param({"folder": 1, "path": ""}, "can't sync conf (local): r", id="the-file"),
+        pytest.param({"folder": 2, "path": "a"}, "can't sync a (local): r", id="unknown"),
+    ],
+)
+def test_the_path_of_a_problem(
+    event: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that on this machine: there may be several folders, and a file that is synced by itself has none."""
+    monkeypatch.chdir(tmp_path)
+    shown: list[progress.SessionEvent] = []
+    monkeypatch.setattr(progress, "emit", shown.append)
+    paths = (
+        SyncPath(local=f"{tmp_path}/here", remote="/app"),
+        SyncPath(local=f"{tmp_path}/conf", remote="/etc/conf", is_file=True),
+    )
+    problem = {"event": "problem", "side": "local", "reason": "r", **event}
+    SessionReporter(paths).emit(problem)
+
+    assert [(event.data, event.message) for event in shown] == [(problem, message)]
 
 
 @pytest.mark.parametrize(
