@@ -343,7 +343,7 @@ def test_all_kinds_of_files(environment: Environment) -> None:
     assert ran.stdout.splitlines() == [
         "600 secret", "750 run", "Casecase日本 é", "deep", "no out", f"{digest}  -",
     ]  # fmt: skip
-    assert "can't sync out" in ran.stderr
+    assert "can't sync src/out" in ran.stderr
     assert (source / "secret").stat().st_mode & 0o777 == 0o700
     assert (source / "ran").stat().st_mode & 0o777 == 0o750
     assert (not (source / "run").exists(), (source / "back").readlink().name) == (True, "app.py")
