@@ -142,6 +142,9 @@ func (c *client) keepLinked(reach dialer) (int, error) {
 			// Nobody waits for the program to end, and its container may be gone.
 			return 128 + int(number), nil
 		}
+		if !linked && !again && (isRefused(why) || errors.Is(why, wire.ErrNotAnAgent)) {
+			return 0, why
+		}
 		if linked || emitted != why.Error() {
 			emitted = why.Error()
 			c.events.Emit("disconnected", Event{"reason": emitted})

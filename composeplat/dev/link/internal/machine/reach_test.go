@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,20 +92,24 @@ func (w *world) execute(connection *websocket.Conn, command *exec.Cmd) {
 	}
 }
 
-func TestTheNewestReadyPodIsReachedThroughTheAPI(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	server := w.apiServer()
+// through reaches the agent through an API server.
+func (w *world) through(server *httptest.Server) {
 	config := *w.config
 	config.AgentCommand = nil
 	config.Kubeconfig = filepath.Join(w.root, "kubeconfig")
 	config.Namespace, config.Selector, config.Container = "shop", "a=b", "web"
 	config.Agent, config.Socket = "/agent", filepath.Join(w.root, "run", "socket")
-	write(t, config.Kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+	write(w.t, config.Kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"clusters":[{"name":"c","cluster":{"server":%q}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`, server.URL))
 	cluster, err := newDialer(&config)
-	must(t, err)
+	must(w.t, err)
 	w.dialer = cluster
+}
+
+func TestTheNewestReadyPodIsReachedThroughTheAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.through(w.apiServer())
 	write(t, w.here("file"), "content")
 	w.startSynced()
 	equal[any](t, "newest", w.all("connected")[0]["pod"])
@@ -113,4 +118,35 @@ func TestTheNewestReadyPodIsReachedThroughTheAPI(t *testing.T) {
 	w.eventually("linked again", func() bool { return w.count("connected") == 2 })
 	write(t, w.there("file"), "changed")
 	w.arrives(w.here("file"), "changed")
+}
+
+func TestWithoutTheRightToReachPodsItEnds(t *testing.T) {
+	t.Parallel()
+	for _, forbidden := range []string{"/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/pods/newest/exec"} {
+		w := newWorld(t)
+		allowed := w.apiServer().Config.Handler
+		server := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, request *http.Request) {
+			if request.URL.Path != forbidden {
+				allowed.ServeHTTP(reply, request)
+				return
+			}
+			reply.Header().Set("Content-Type", "application/json")
+			reply.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(reply).Encode(metav1.Status{
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+				Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "pods/exec: not for you",
+			})
+		}))
+		t.Cleanup(server.Close)
+		w.through(server)
+		w.startAgainst()
+		select {
+		case err := <-w.failed:
+			equal(t, true, strings.Contains(err.Error(), "not for you"))
+			<-w.status
+			w.up = nil
+		case <-time.After(eventTimeout):
+			t.Fatal("it tries again and again: ", w.all("disconnected"))
+		}
+	}
 }

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"composeplat/link/internal/wire"
 )
 
 func (w *world) ends(status int) {
@@ -190,6 +193,21 @@ func TestANewContainerGetsNoPartOfTheInput(t *testing.T) {
 		t.Fatal("it goes on")
 	}
 	equal(t, "first\n", read(w.there("read")))
+}
+
+func TestAnAgentOfAnotherVersionIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.AgentCommand = []string{"echo", "composeplat link 1"}
+	w.start()
+	select {
+	case err := <-w.failed:
+		equal(t, true, errors.Is(err, wire.ErrNotAnAgent))
+		<-w.status
+		w.up = nil
+	case <-time.After(eventTimeout):
+		t.Fatal("it tries again and again: ", w.all("disconnected"))
+	}
 }
 
 func TestTheNewestLinkIsServed(t *testing.T) {

@@ -133,6 +133,9 @@ type Link struct {
 	*multiplexing.Multiplexer
 }
 
+// ErrNotAnAgent means that the other end has not sent the greeting.
+var ErrNotAnAgent = errors.New("the other end is not an agent of this version")
+
 // Start exchanges greetings over the carrier and returns the Link. It closes the carrier when that fails.
 func Start(carrier io.ReadWriteCloser, machine bool) (*Link, error) {
 	timer := time.AfterFunc(greetingTimeout, func() { carrier.Close() })
@@ -146,7 +149,7 @@ func Start(carrier io.ReadWriteCloser, machine bool) (*Link, error) {
 	n, err := io.ReadFull(carrier, answer)
 	if string(answer[:n]) != greeting[:n] {
 		carrier.Close()
-		return nil, fmt.Errorf("the other end is not an agent of this version, it sent %q", answer[:n])
+		return nil, fmt.Errorf("%w, it sent %q", ErrNotAnAgent, answer[:n])
 	}
 	if err != nil {
 		carrier.Close()
