@@ -16,6 +16,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import is_terminal, raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
 from composeplat.cli.help_text import Guide
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, report_publications, stack_for
 from composeplat.cli.questions import ask_number
 from composeplat.cli.selection import READING, WORKING, Choice, with_choice
@@ -92,7 +93,7 @@ def _develop(planned: Planned, development: Development, service: Service, choic
         take_over=options.take_over,
     )
     try:
-        with raw_terminal() if session.terminal else nullcontext():
+        with ended_by_signals(), raw_terminal() if session.terminal else nullcontext():
             status = development.up(up_options, SessionReporter(development.paths).emit)
     finally:
         if options.down_on_exit and not development.is_held_by_another():
@@ -271,9 +272,8 @@ def session_message(event: Event) -> str:
     """Return the message of an event of the link; empty for events that people need not see."""
     match event.get("event"):
         case "connected":
-            kind = (
-                "" if not event.get("reconnected") else "restarted" if event.get("session") == "new" else "reconnected"
-            )
+            again = "restarted" if event.get("session") == "new" else "reconnected"
+            kind = again if event.get("reconnected") else ""
         case "synced":
             kind = "first-sync" if event.get("first") else ""
         case "conflict":

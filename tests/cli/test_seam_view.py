@@ -559,6 +559,23 @@ def test_up_that_gives_back(seam: Seam, developing: Developing, status: int) -> 
     assert outcome.stderr.splitlines()[-1] == "web runs as it was deployed again"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_up_that_is_ended_while_its_container_starts(
+    seam: Seam, developing: Developing, number: signal.Signals
+) -> None:
+    """The service is given back also then: it stayed without pods of its own, and without a session."""
+
+    def start(*_: Any) -> None:
+        assert callable(signal.getsignal(number))
+        signal.raise_signal(number)
+
+    seam.patch.setattr(Development, "up", start)
+    outcome = seam.platform(*UP, "--down-on-exit")
+
+    assert outcome.status == 128 + number
+    assert [(act, name) for act, name, _ in developing.done] == [("down", "web"), ("note", "web")]
+
+
 def test_up_that_someone_else_has(seam: Seam) -> None:
     """A session that is refused ends no other one: with --down-on-exit it gave the service back that another has."""
     (seam.folder / "compose.yaml").write_text(DEVELOPED)
