@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
@@ -72,9 +73,7 @@ class RunPods:
                     yield name
                     return
             finally:
-                if not options.kept or not self._is_there(name):
-                    # It may be interrupted, and then has more time: the command has ended.
-                    self.api.delete(self._path(name), grace_s=1)
+                self._discard(name, options)
 
     def create(self, workload: Object, options: RunOptions, args: list[str]) -> Object:
         name = pod_name(self.service.cluster_name, secrets.token_hex(3))
@@ -105,6 +104,15 @@ class RunPods:
     def _is_there(self, name: str) -> bool:
         pod = self.api.find(self._path(name))
         return pod is not None and not has_ended(pod)
+
+    def _discard(self, name: str, options: RunOptions) -> None:
+        """Delete the pod of a command that has ended, whose status counts whatever becomes of the pod."""
+        try:
+            if not options.kept or not self._is_there(name):
+                # It may be interrupted, and then has more time: the command has ended.
+                self.api.delete(self._path(name), grace_s=1)
+        except ApiError as error:
+            progress.note(f"the pod '{name}' can't be deleted, and ends within a day: {error}")
 
     def delete(self, name: str) -> None:
         self.api.delete(self._path(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,9 +14,10 @@ from composeplat.cluster.api import Api
 from composeplat.dev.run_pod import RunOptions
 from composeplat.dev.run_pods import RunPods
 from composeplat.system.deadline import Deadline
-from tests.cluster.objects import Answer, Server, given, until
+from tests.cluster.objects import Answer, Server, given, refusal, until
 
 PODS = "/api/v1/namespaces/team/pods"
+LISTED = f"{PODS}?fieldSelector=metadata.name%3Dweb-run-1"
 WORKLOAD = {
     "metadata": {"name": "web", "namespace": "team"},
     "spec": {"template": {"metadata": {}, "spec": {"containers": [{"name": "web", "image": "app"}]}}},
@@ -29,24 +31,43 @@ def pod(state: dict[str, Any]) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {}, "status": {"phase": "Pending", "containerStatuses": statuses}}
 
 
-@pytest.mark.timeout(60)
-def test_a_container_that_others_have_added() -> None:
-    """The command runs once the pod's own container does; one of a service mesh may run before."""
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A cluster where the pod is created at once, and waits."""
     answers = {
         "/api/v1/namespaces/team/services/web": Answer(b'{"metadata": {"name": "web", "uid": "u1"}}'),
         PODS: Answer(json.dumps(pod(WAITING)).encode()),
         f"{PODS}/web-run-1": Answer(json.dumps(pod(WAITING)).encode()),
+        LISTED: given(pod(WAITING)),
     }
-    with Server(answers=answers, otherwise=given(pod(WAITING))) as server, Api(server.access) as api:
+    with Server(answers=answers, otherwise=given()) as server:
+        yield server
+
+
+def test_a_pod_that_can_not_be_deleted(server: Server) -> None:
+    """The command has ended, and its status counts: it was lost, as if a migration that is done had failed."""
+    server.answers[LISTED] = given(pod({"running": {}}))
+    server.answers[f"{PODS}/web-run-1"] = refusal(500, "no")
+    with Api(server.access) as api:
         runs = RunPods(api=api, namespace="team", environment="shop", service=Mock(cluster_name="web"))
-        listed = f"{PODS}?fieldSelector=metadata.name%3Dweb-run-1"
-        server.answers[listed] = given(pod(WAITING))
+        with runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(30)):
+            ran = True
+
+    assert ran
+    assert [asked.method for asked in server.asked][-1] == "DELETE"
+
+
+@pytest.mark.timeout(60)
+def test_a_container_that_others_have_added(server: Server) -> None:
+    """The command runs once the pod's own container does; one of a service mesh may run before."""
+    with Api(server.access) as api:
+        runs = RunPods(api=api, namespace="team", environment="shop", service=Mock(cluster_name="web"))
 
         def start() -> None:
-            until(lambda: server.paths.count(listed) > 1)
-            server.answers[listed] = given(pod({"running": {}}))
+            until(lambda: server.paths.count(LISTED) > 1)
+            server.answers[LISTED] = given(pod({"running": {}}))
 
         threading.Thread(target=start).start()
         with runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(30)) as name:
             assert name == "web-run-1"
-            assert server.answers[listed] != given(pod(WAITING))
+            assert server.answers[LISTED] != given(pod(WAITING))
