@@ -132,7 +132,7 @@ def _args(container: Object, options: RunOptions, planned: Planned, service: Ser
         image = read or image
     args = choose_args(container, options, image)
     if not args:
-        raise ComposeplatError(f"service '{service}' has no command", f"platform run {service.name} COMMAND")
+        raise ComposeplatError(f"service '{service.name}' has no command", f"platform run {service.name} COMMAND")
     return args
 
 

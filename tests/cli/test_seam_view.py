@@ -355,6 +355,15 @@ def ran_with(deployed: Seam) -> RunWith:
     return of_image
 
 
+def test_a_run_without_a_command(deployed: Seam, ran_with: RunWith) -> None:
+    """The service is named, and not printed with the Secrets of its plan."""
+    ran_with("a")
+    outcome = deployed.platform("run", "--entrypoint", "", "web")
+
+    assert outcome.status == 1
+    assert outcome.stderr == "error: service 'web' has no command\n  hint: platform run web COMMAND\n"
+
+
 def test_run(deployed: Seam, ran_with: RunWith) -> None:
     """The command runs in a pod of its own, which is deleted, and its status is the end."""
     ran: list[Command] = []
