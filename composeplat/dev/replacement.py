@@ -15,7 +15,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.live_list import LiveList, wait_for
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, has_ended
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
 from composeplat.dev.dev_workload import (
@@ -149,7 +149,10 @@ class Replacement:
         )
 
     def _none_of(self, uid: str) -> Callable[[list[Object]], bool]:
-        """Return a check that no pod belongs to a workload, by itself or by one of its ReplicaSets."""
+        """Return a check that no pod of a workload, or of one of its ReplicaSets, may run.
+
+        The pods of a Job stay when they have ended, and so do those that a node has evicted.
+        """
         controllers: dict[str, str] = {}
 
         def controller_of(replica_set: str) -> str:
@@ -165,7 +168,7 @@ class Replacement:
                 for owner in _owners(pod)
             )
 
-        return lambda pods: not any(map(is_of, pods))
+        return lambda pods: all(has_ended(pod) or not is_of(pod) for pod in pods)
 
     def wait_until_ready(
         self, watcher: Watcher, timeout: float, on_message: Callable[[str], None], check: Callable[[], None]
