@@ -106,7 +106,7 @@ class RunPods:
         return pod is not None and not has_ended(pod)
 
     def _discard(self, name: str, options: RunOptions) -> None:
-        """Delete the pod of a command that has ended, whose status counts whatever becomes of the pod."""
+        """Delete the pod of a command that has ended, whose status counts also if that fails."""
         try:
             if not options.kept or not self._is_there(name):
                 # It may be interrupted, and then has more time: the command has ended.
