@@ -303,6 +303,9 @@ def _terminate(holder: Mapping[str, Any]) -> None:
 @contextlib.contextmanager
 def _interrupts_left_to(link: Link) -> Iterator[None]:
     """Leave Ctrl-C to the program in the container once it runs; SIGTERM and SIGHUP end the session."""
-    ends = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), lambda *_: link.end())
-    with handle_signals({signal.SIGINT: lambda *_: link.interrupt(), **ends}):
+
+    def end(_number: int, _frame: object) -> None:
+        link.end()
+
+    with handle_signals({signal.SIGINT: lambda *_: link.interrupt(), signal.SIGTERM: end, signal.SIGHUP: end}):
         yield

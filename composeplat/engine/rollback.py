@@ -39,7 +39,7 @@ class RollBack:
 
     @classmethod
     def remember(cls, stack: Stack, plan: Plan, chosen: Collection[str], options: DeployOptions) -> RollBack:
-        """Read what runs of the services that go back if the deploy fails; a Job does not, nor what nobody waits for."""
+        """Read what runs of the services that go back if the deploy fails: no Job, and nothing if nobody waits."""
         may_go = chosen if options.wait else ()
         rolling = [s for s in plan.services if s.rolls_back and s.name in may_go and s.workload_kind != "Job"]
         if not rolling or not stack.state.get("resources"):
