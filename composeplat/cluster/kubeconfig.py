@@ -105,7 +105,7 @@ def find_access(environment: Mapping[str, str], named: str = "", context: str = 
     placed = {**cluster, _AUTHORITY: _placed(cluster.get(_AUTHORITY), folder)}
     server = _split(cluster, chosen)
     if server.scheme == "http":
-        # As in kubectl: whoever is on the way could read the others.
+        # As in kubectl: anyone on the way could read the others.
         credentials = static_credentials(Credential(impersonation=_impersonation(user)))
     else:
         credentials = _credentials(user, user_folder, environment, placed)

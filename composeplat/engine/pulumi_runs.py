@@ -171,8 +171,9 @@ def _check_complete(events: Events, result: PulumiResult) -> None:
     # A failure has a reason in the output, unless a signal ended Pulumi.
     is_complete = events.is_complete if not result.status else result.status < 0 or result.output.strip()
     if not is_complete:
+        full = tempfile.gettempdir()
         raise ComposeplatError(
-            f"can't tell what Pulumi did: its output is incomplete, as if '{tempfile.gettempdir()}' were full",
+            f"the changes of this run are unknown: Pulumi's output is incomplete, as if '{full}' were full",
             "free some space there, or set TMPDIR to another folder, and run this again: changes are recorded",
         )
 

@@ -59,7 +59,7 @@ class Recording:
         self._is_running = False
 
     def note_changes(self, events: Events) -> None:
-        """Note the changes of a run of Pulumi, which may go on."""
+        """Note the changes of a run of Pulumi, which may continue."""
         if not any(found is events for found in self._runs):
             self._runs.append(events)
 

@@ -57,8 +57,8 @@ class RegistryStorage:
 
     def delete(self, unused: UnusedImages) -> None:
         """Delete listed images, except what a push since then needs again: it finds old layers, and leaves them."""
-        young = {folder.name for name in self._names() for folder in self._revisions(name) if not self._is_old(folder)}
-        needed = self._with_layers(self._closure(young))
+        recent = {folder.name for name in self._names() for folder in self._revisions(name) if not self._is_old(folder)}
+        needed = self._with_layers(self._closure(recent))
         for folder in unused.folders:
             if _digest_of(folder) not in needed:
                 shutil.rmtree(folder, ignore_errors=True)

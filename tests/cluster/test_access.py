@@ -631,8 +631,8 @@ def test_namespace_within_a_pod(
     within = read_kubeconfig(environment)
     assert (within.namespace(), within.namespaces()) == (expected, (expected or "default",))
     assert context_namespace(environment) == expected
-    with_one = {**environment, "KUBECONFIG": write(tmp_path / "config", config())}
-    assert context_namespace(with_one) == context_namespace(variables) == ""
+    with_kubeconfig = {**environment, "KUBECONFIG": write(tmp_path / "config", config())}
+    assert context_namespace(with_kubeconfig) == context_namespace(variables) == ""
 
 
 def test_a_kubeconfig_that_is_named_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

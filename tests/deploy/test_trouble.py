@@ -718,7 +718,7 @@ def test_full_folder_of_temporary_files(environment: Environment, tmp_path: Path
         ran = run(environment, [*before, "env", f"TMPDIR={small}"], *environment.command_line("deploy")).expect(1)
     again = environment.platform("deploy").expect()
 
-    assert f"its output is incomplete, as if '{small}' were full\n" in ran.stderr
+    assert f"Pulumi's output is incomplete, as if '{small}' were full\n" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert "1 unchanged" not in again.stderr
     assert [row["result"] for row in history(environment)] == ["done", "failed", "done"]

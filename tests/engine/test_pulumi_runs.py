@@ -66,7 +66,7 @@ def test_a_disk_that_is_full(
     if is_whole or is_interrupted:
         assert pulumi_runs.run(cast("Stack", stack), ["up"])[1] == result
         return
-    with pytest.raises(ComposeplatError, match="can't tell what Pulumi did: its output is incomplete"):
+    with pytest.raises(ComposeplatError, match="the changes of this run are unknown: Pulumi's output is incomplete"):
         pulumi_runs.run(cast("Stack", stack), ["up"])
 
 

@@ -147,7 +147,7 @@ def test_a_push_while_images_are_deleted(registry: Folder) -> None:
 
 
 def test_an_old_image_that_is_pushed_again(registry: Folder) -> None:
-    """The registry writes its link anew, in the same folder, which stays as old as it was."""
+    """The registry writes its link again, in the same folder, which stays as old as it was."""
     digest = registry.image("app", "layer", tag="1")
     link = registry.root / "repositories" / "app" / "_manifests" / "revisions" / "sha256" / digest / "link"
     os.utime(link)
