@@ -11,10 +11,11 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pulumi
@@ -56,7 +57,7 @@ def build_image(
     if image.derived:
         # Stacks of one environment in several namespaces may build at the same time.
         owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{without_random(image.reference)}"
-        build = replace(build, context=copy_host_content(owner, image.contents))
+        build = replace(build, context=copy_host_content(owner, image.contents, image.left_out))
     module: Any = import_module("pulumi_docker_build")
     resource: pulumi.CustomResource = module.Image(
         name,
@@ -179,8 +180,12 @@ def _add_to(digest: Any, path: str, name: str) -> None:
 # host content ---------------------------------------------------------------------------------------------------------
 
 
-def copy_host_content(owner: str, contents: Iterable[str]) -> str:
+def copy_host_content(
+    owner: str, contents: Iterable[str], left_out: Mapping[int, Collection[str]] = MappingProxyType({})
+) -> str:
     """Copy host content into a build context, each path by its number and with links followed; return the folder.
+
+    What is ``left_out`` of a path is by its number too.
 
     The copy is apart from the original, so that the build reads no other file, and applies no ``.dockerignore`` of it.
     ``owner`` identifies the image; its folder never changes, because the state has the name.
@@ -190,7 +195,7 @@ def copy_host_content(owner: str, contents: Iterable[str]) -> str:
     try:
         with replace_folder(folder, private=True) as staged:
             for index, source in enumerate(contents):
-                _copy(source, staged / str(index))
+                _copy(source, staged / str(index), left_out.get(index, ()))
         use_folder(folder)
     except OSError as error:
         raise pulumi.RunError(f"host content for image '{owner}' can't be copied: {error}") from error
@@ -198,9 +203,12 @@ def copy_host_content(owner: str, contents: Iterable[str]) -> str:
     return str(folder)
 
 
-def _copy(source: str, target: Path) -> None:
+def _copy(source: str, target: Path, left_out: Collection[str]) -> None:
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return {name for name in names if os.path.relpath(os.path.join(folder, name), source) in left_out}
+
     if os.path.isdir(source):
-        shutil.copytree(source, target, copy_function=_link)
+        shutil.copytree(source, target, ignore=ignored if left_out else None, copy_function=_link)
     else:
         _link(source, target)
 

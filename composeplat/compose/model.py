@@ -134,6 +134,8 @@ class HostContent:
     """The number of files."""
     size: int = field(default=0, compare=False)
     """The total size of the files in bytes."""
+    left_out: frozenset[str] = frozenset()
+    """The paths within the folder that another mount of the service hides."""
 
 
 #: The largest secret that BuildKit accepts.

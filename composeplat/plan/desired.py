@@ -76,7 +76,8 @@ class ImageBuild:
     derived: bool = False
     """Built for host content that is too large for a Secret, without a ``build`` section."""
     contents: tuple[str, ...] = ()
-    """The host paths whose content it has; in the build context, each is named by its number."""
+    left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """The host paths whose content it has, and what it leaves out of each; the build context has their numbers."""
     bases: Mapping[str, BuiltImage | str] = field(default_factory=dict)
     """Images of other services that its build uses, by the name of the context."""
 
@@ -394,7 +395,6 @@ class Identity:
     def selector(self, service: str) -> dict[str, str]:
         """Return the selector of a service's pods, which has few labels because it can never change.
 
-        All have our own prefix: the pods of a Helm release `shop` of chart `redis` have the other labels of a service
-        `redis` in environment `shop`.
+        All have our own prefix: pods of a Helm release `shop` of chart `redis` have the other labels of such a service.
         """
         return {ENVIRONMENT_LABEL: self.environment, SERVICE_LABEL: service}

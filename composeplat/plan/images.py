@@ -97,7 +97,8 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
 
 def _derived_image(service: Service, reference: str, services: Mapping[str, Service], settings: Settings) -> ImageBuild:
     """Plan an image with the host content of a service, on the image that it names, which may be built too."""
-    contents = tuple(mount.source for mount in host_mounts(service))
+    mounts = host_mounts(service)
+    hidden = ((number, mount.content.left_out) for number, mount in enumerate(mounts) if mount.content)
     bases = _bases(service)
     build = Build(
         context="",
@@ -107,7 +108,13 @@ def _derived_image(service: Service, reference: str, services: Mapping[str, Serv
     )
     images = {name: service_image(services[base], services, settings) for name, base in bases.items()}
     return ImageBuild(
-        service=service.name, reference=reference, build=build, bases=images, derived=True, contents=contents
+        service=service.name,
+        reference=reference,
+        build=build,
+        bases=images,
+        derived=True,
+        contents=tuple(mount.source for mount in mounts),
+        left_out={number: paths for number, paths in hidden if paths},
     )
 
 

@@ -270,6 +270,20 @@ def test_host_content_is_laid_out_apart(tmp_path: Path, monkeypatch: pytest.Monk
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
+def test_host_content_without_what_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a volume hides of one path is left out of that path alone; it may be a link to anything."""
+    monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "source"
+    for name in ("a/b", "b"):
+        (source / name).mkdir(parents=True)
+        (source / name / "file").write_text("x")
+    (source / "a" / "link").symlink_to("/nowhere")
+
+    folder = Path(copy_host_content("owner", (str(source), str(source / "b")), {0: {"a/b", "a/link"}}))
+
+    assert [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()] == ["0/b/file", "1/file"]
+
+
 def test_host_content_that_nobody_lays_out_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was laid out long ago is removed, leavings of killed runs too, but for what is in use."""
     monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))

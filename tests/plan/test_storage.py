@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from composeplat.compose.file_model import FileKind, FileMount
-from composeplat.compose.model import MAX_HOST_BYTES, HostFile, Service
+from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostFile, Service
 from composeplat.compose.model import Project as Definition
 from composeplat.plan.desired import Identity
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
@@ -169,11 +169,47 @@ def test_a_volume_within_another_is_mounted_last(project: Project) -> None:
 
 def test_a_volume_within_another_is_copied_last(project: Project) -> None:
     """So it is in a derived image."""
-    plan = project({"compose.yaml": NESTED, "a/f": b"x" * (MAX_HOST_BYTES + 1), "b": "b", "c/d": "c"}).read().plan
+    plan = project({"compose.yaml": NESTED, "a/g": b"x" * (MAX_HOST_BYTES + 1), "b": "b", "c/d": "c"}).read().plan
 
     assert plan is not None
     copies = ['COPY ["1/", "/x/"]', 'COPY ["2/", "/y/"]', 'COPY ["0", "/x/f"]']
     assert plan.images[0].build.dockerfile_inline == "\n".join(["FROM nginx", *copies, ""])
+
+
+HIDING = """
+    services: {web: {image: nginx, volumes: ['./src:/app', /app/node_modules, 'cache:/app/tmp/cache']}}
+    volumes: {cache: }
+"""
+
+
+def test_what_a_volume_hides_of_a_host_folder(project: Project) -> None:
+    """It is not read, whatever it is: as with Docker, a volume keeps it out of the container."""
+    hidden = {f"src/node_modules/{number}": "x" for number in range(MAX_HOST_FILES + 1)}
+    folder = project({"compose.yaml": HIDING, "src/main.js": "m", "src/tmp/log": "l", **hidden})
+    (folder.path / "src" / "node_modules" / "link").symlink_to("/usr")
+    (folder.path / "src" / "tmp" / "cache").symlink_to("/usr")
+    reading = folder.read()
+
+    assert reading.messages == []
+    assert sorted(reading.object("Secret", "web-files")["data"]) == ["app_main.js", "app_tmp_log"]
+
+
+def test_what_a_host_folder_hides_of_another(project: Project) -> None:
+    """A folder within another one is all that is there, as with Docker."""
+    text = "services: {web: {image: nginx, volumes: ['./prod:/app/conf', './src:/app']}}"
+    files = {"src/conf/dev": "d", "src/conf/both": "s", "src/run": "r", "prod/both": "p"}
+    held = project({"compose.yaml": text, **files}).read().object("Secret", "web-files")
+
+    assert held["data"] == {"app_run": "cg==", "app_conf_both": "cA=="}
+
+
+def test_what_a_volume_hides_is_in_no_image(project: Project) -> None:
+    """A derived image fills the volume, which with Docker is empty."""
+    large = b"x" * (MAX_HOST_BYTES + 1)
+    plan = project({"compose.yaml": HIDING, "src/main.js": large, "src/node_modules/a": "x"}).read().plan
+
+    assert plan is not None
+    assert plan.images[0].left_out == {0: {"node_modules", "tmp/cache"}}
 
 
 def test_a_synced_file_at_the_path_of_a_config() -> None:

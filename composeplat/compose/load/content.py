@@ -143,7 +143,7 @@ class Content(Checker):
             self.add("forbidden-path", path, message, self._instead_of_system_path(service, mount, path))
             return mount
         try:
-            content = read_host_content(source, self.reading.root)
+            content = read_host_content(source, self.reading.root, _hidden_paths(service, mount))
         except files.Unreadable as error:
             if not self.reading.publishes:
                 return mount
@@ -176,3 +176,13 @@ class Content(Checker):
     def _shown(self, path: PathKey) -> str:
         """Quote the path as in the file; in the long form it is a key of the entry."""
         return self.origins.shown(*path, "source")
+
+
+def _hidden_paths(service: Service, folder: Mount) -> frozenset[str]:
+    """Return the paths within a host folder that the container never shows, as something else is mounted there.
+
+    Such as the dependencies of another system, which a volume is to keep out: `.:/app` with `/app/node_modules`.
+    """
+    within = f"{folder.target}/"
+    targets = [mount.target for mount in service.mounts] + [mount.target for mount in service.file_mounts]
+    return frozenset(target.removeprefix(within) for target in targets if target.startswith(within))

@@ -15,10 +15,10 @@ from composeplat.system.files import Outside, Unreadable, check_inside, is_syste
 from composeplat.system.project_root import ProjectRoot
 
 
-def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
+def read_host_content(path: Path, root: ProjectRoot, left_out: frozenset[str] = frozenset()) -> HostContent:
     """Read a host volume's files with their modes, up to the limits of a Secret.
 
-    A link may lead anywhere within the project.
+    A link may lead anywhere within the project. What is ``left_out`` of a folder may be anything.
     """
     if is_system_path(Path(real_path(path))):
         raise Unreadable("leads to a system path")
@@ -28,7 +28,7 @@ def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
     except OSError as error:
         raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from error
     if stat.S_ISDIR(info.st_mode):
-        return _read_folder(path, root)
+        return _read_folder(path, root, left_out)
     if not stat.S_ISREG(info.st_mode):
         raise Unreadable("is a socket, pipe or device, not a file")
     if info.st_size > MAX_HOST_BYTES:
@@ -38,7 +38,7 @@ def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
     return HostContent(is_folder=False, files=(file,), count=1, size=len(content))
 
 
-def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
+def _read_folder(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> HostContent:
     """Read a folder's files, sorted; above the limits, check all files, but keep only their number and size."""
     found: list[tuple[str, int]] = []
     total = 0
@@ -46,10 +46,10 @@ def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
     while pending:
         folder = pending.pop()
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            entries = [entry for entry in os.scandir(folder) if os.path.relpath(entry.path, top) not in left_out]
         except OSError as error:
             raise Unreadable(f"holds '{folder.relative_to(top)}', which {reason_of(error)}") from error
-        for entry in entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
             name = os.path.relpath(entry.path, top)
             if not _is_text(name):
                 raise Unreadable("holds a file whose name is not UTF-8 text")
@@ -70,12 +70,12 @@ def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
             else:
                 raise Unreadable(f"holds '{name}', a socket, pipe or device")
     if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
-        return HostContent(is_folder=True, files=None, count=len(found), size=total)
+        return HostContent(is_folder=True, files=None, count=len(found), size=total, left_out=left_out)
     files = (
         HostFile(path=name, mode=mode, content=read_bytes(top / name, limit=2 * MAX_HOST_BYTES, root=root))
         for name, mode in sorted(found)
     )
-    return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total)
+    return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total, left_out=left_out)
 
 
 def _check_link(path: str, name: str, root: ProjectRoot) -> None:
