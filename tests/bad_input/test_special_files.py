@@ -117,9 +117,9 @@ def test_refused(
     assert expected == read(folder).messages
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("nothing", "a link to itself")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("nothing", "a link to itself", "a folder")])
 def test_env_file_beside_the_definition(kind: str, project: Project) -> None:
-    """A ``.env`` that is no ordinary file is refused too."""
+    """A ``.env`` that is no ordinary file is refused too; a folder is none, as in Compose."""
     make, reason = KINDS[kind]
     folder = project(SERVICES)
     make(folder.path / ".env")
