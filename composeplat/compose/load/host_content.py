@@ -46,10 +46,10 @@ def _read_folder(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Host
     while pending:
         folder = pending.pop()
         try:
-            entries = [entry for entry in os.scandir(folder) if os.path.relpath(entry.path, top) not in left_out]
+            entries = _scan(folder, top, left_out)
         except OSError as error:
             raise Unreadable(f"holds '{folder.relative_to(top)}', which {reason_of(error)}") from error
-        for entry in sorted(entries, key=lambda entry: entry.name):
+        for entry in entries:
             name = os.path.relpath(entry.path, top)
             if not _is_text(name):
                 raise Unreadable("holds a file whose name is not UTF-8 text")
@@ -76,6 +76,11 @@ def _read_folder(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Host
         for name, mode in sorted(found)
     )
     return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total, left_out=left_out)
+
+
+def _scan(folder: Path, top: Path, left_out: frozenset[str]) -> list[os.DirEntry[str]]:
+    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    return [entry for entry in entries if os.path.relpath(entry.path, top) not in left_out] if left_out else entries
 
 
 def _check_link(path: str, name: str, root: ProjectRoot) -> None:
