@@ -120,10 +120,10 @@ def test_any_env_file_is_read(text: str, raw: bool) -> None:  # noqa: FBT001 -- 
         assert 1 <= diagnostic.span.line <= len(text.splitlines()) + 1
 
 
-@given(texts.filter(lambda text: "\r" not in text))
+@given(texts.filter(lambda text: not set("\r\\") & set(text)))
 def test_single_quotes_hold_any_value(value: str) -> None:
-    """A value in single quotes, with quotes and backslashes escaped, is read as it was."""
-    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    """A value in single quotes, with its quotes escaped, is read as it was; backslashes stay as they are written."""
+    quoted = value.replace("'", "\\'")
 
     values, report = read(f"A='{quoted}'\nB=b\n")
 
