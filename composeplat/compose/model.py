@@ -51,6 +51,8 @@ class BuildSecret:
     file: str = ""
     """Absolute."""
     variable: str = ""
+    written: str = field(default="", compare=False)
+    """The variable's name as the file has it, if another variable has that: it may be a secret in the wrong place."""
     value: str | None = field(default=None, repr=False, compare=False)
     """The variable's value; None if it is not set."""
 

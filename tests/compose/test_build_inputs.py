@@ -125,6 +125,17 @@ def test_secrets(project: Project) -> None:
     ]
 
 
+def test_a_secret_in_the_place_of_a_variable(project: Project) -> None:
+    """A value that is written as the name of a variable is in no message, and no variable of the list."""
+    rest = "secrets: {a: {environment: '${A}'}}\n"
+
+    (found,) = checked(project, "{context: app, secrets: [a]}", rest, A="s3cret")
+    loaded = project({}, A="s3cret").read().loaded
+
+    assert "reads a variable that is not set: '${A}' (after substitution) [required-variable]" in found
+    assert [reference.name for reference in loaded.references] == ["A"]
+
+
 def test_one_path_that_two_keys_have(project: Project) -> None:
     """An alias stands where its anchor does: what is wrong with it for each of its keys is reported there."""
     build = "{context: app, dockerfile: &d docker, secrets: [*d]}"

@@ -123,8 +123,9 @@ class _Checker:
                     hint = "encode it, as with base64"
                     self._say("unreadable-file", keys, f"reads a file that is no text: {quoted(secret.file)}", hint)
             elif secret.value is None:
-                message = f"reads a variable that is not set: {secret.variable}"
-                self._say("required-variable", keys, message, f"set {secret.variable}")
+                hint = "write the name of a variable, and not its value" if secret.written else f"set {secret.variable}"
+                message = f"reads a variable that is not set: {secret.written or secret.variable}"
+                self._say("required-variable", keys, message, hint)
 
     def _say(self, code: str, keys: tuple[str | int, ...], message: str, hint: str = "") -> None:
         path = (*self.path, *keys)

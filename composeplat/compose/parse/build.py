@@ -154,8 +154,10 @@ def _read_secret(item: Field) -> BuildSecret | None:
             name=name, source=source, file=absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text)
         )
     if isinstance(variable, Scalar) and variable.text:
-        value = Field(item.ctx, variable, ("secrets", source, "environment")).variable(variable.text)
-        return BuildSecret(name=name, source=source, variable=variable.text, value=value)
+        place, is_hidden = Field(item.ctx, variable, ("secrets", source, "environment")), variable.is_substituted
+        value = (place.variables.lookup if is_hidden else place.variable)(variable.text)
+        written = variable.shown if is_hidden else ""
+        return BuildSecret(name=name, source=source, variable=variable.text, written=written, value=value)
     message = f"names a secret that has neither 'file' nor 'environment': {quoted(place.node.written)}"
     place.report("invalid-value", message, "a build reads a secret from a file or a variable of this machine")
     return None
