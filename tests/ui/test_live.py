@@ -130,6 +130,20 @@ def test_only_changed_elements_are_written(live: LivePage, tab: Tab) -> None:
     assert tab.run("written") <= 4
 
 
+def test_the_focus_when_something_above_goes(live: LivePage, tab: Tab) -> None:
+    """What is below a part that goes stays, with its focus and what is selected in it."""
+    live.open("service/worker")
+    tab.run("document.querySelector('.facts .place').focus()")
+    tab.run("getSelection().selectAllChildren(document.querySelector('.facts dd'))")
+    selected = tab.run("getSelection().toString()")
+    live.fake.change("worker", problem="", state="ready")
+
+    tab.wait_for("document.querySelector('#problem') === null")
+    assert tab.run("document.activeElement.className") == "place"
+    assert selected
+    assert tab.run("getSelection().toString()") == selected
+
+
 def test_an_operation(live: LivePage, tab: Tab) -> None:
     """A deploy from a terminal is shown with the phase of each service, until it ends.
 

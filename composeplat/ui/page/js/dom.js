@@ -92,8 +92,11 @@ const dom = (() => {
 
   function findMatch(parent, child, keyed, current) {
     if (child.parentNode === parent) return child;
-    const found = child.key ? keyed.get(child.key) : current;
-    return found && found.nodeName === child.nodeName && found.key === child.key ? found : null;
+    const isMatch = (node) => node.nodeName === child.nodeName && node.key === child.key;
+    let found = child.key ? keyed.get(child.key) : current;
+    // What is in between has moved on or is gone.
+    while (found && !child.key && !isMatch(found)) found = found.nextSibling;
+    return found && isMatch(found) ? found : null;
   }
 
   function patch(old, next) {
