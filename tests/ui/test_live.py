@@ -66,6 +66,28 @@ def test_signing_in_without_a_server(tab: Tab) -> None:
     tab.errors.clear()
 
 
+def test_signing_in_at_the_second_try(live: LivePage, tab: Tab) -> None:
+    """The retry that waits after a failure does not read the page again once somebody has signed in."""
+    tab.open(live.client.url)
+    tab.wait_for("document.activeElement.id === 'code'")
+    tab.run("""(fetch => {
+        window.fetch = (...request) => {
+            window.fetch = fetch;
+            return Promise.reject(new TypeError("no network"));
+        };
+    })(fetch)""")
+    tab.call("Input.insertText", text=live.client.gate.token)
+    tab.press("Enter", 13, "\r")
+    tab.wait_for(f"{MAIN}.includes('no network')")
+    tab.press("Enter", 13, "\r")
+    tab.wait_for(f"{MAIN}.includes('worker')")
+    time.sleep(2.5)
+
+    tab.run("0")
+    assert len([url for url in tab.requests if url.endswith("/shop/stream")]) == 1
+    tab.errors.clear()
+
+
 def test_a_server_of_another_run(live: LivePage, tab: Tab) -> None:
     """A page whose code is that of an earlier run asks for the new one, and then continues where it was."""
     live.open("logs")

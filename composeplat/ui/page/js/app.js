@@ -27,6 +27,7 @@ const app = (() => {
   async function start() {
     const exported = document.getElementById("data");
     if (exported) return startExported(JSON.parse(exported.textContent));
+    clearTimeout(timer);
     try {
       const page = await connection.read("/api/page");
       stream?.close();
