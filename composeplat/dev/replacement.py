@@ -120,8 +120,7 @@ class Replacement:
         original = recorded_original(dev_workload) if dev_workload is not None else None
         if original is None or read_replicas(workload) > 0:
             original = OriginalWorkload(kind=self.kind, name=self.name, replicas=read_replicas(workload))
-        if self._get(CLAIM, sync_volume_name(self.name)) is None:
-            self.api.apply(make_sync_volume(inputs))
+        self._make_sync_volume(inputs)
         is_running = dev_workload is not None and read_replicas(dev_workload) > 0 and read_replicas(workload) == 0
         self.api.apply(make_dev_workload(workload, original, inputs, replicas=int(is_running)))
         if holder is not None:
@@ -131,6 +130,21 @@ class Replacement:
         self._wait_until_ended(workload["metadata"]["uid"], "its own pods", "have")
         if not is_running:
             self.api.apply(make_dev_workload(workload, original, inputs, replicas=1))
+
+    def _make_sync_volume(self, inputs: DevWorkloadInputs) -> None:
+        """Create the sync volume unless there is one; the end of one that is being deleted is waited for."""
+        name = sync_volume_name(self.name)
+
+        def found() -> list[Object | None]:
+            claim = self._get(CLAIM, name)
+            return [] if claim and "deletionTimestamp" in claim["metadata"] else [claim]
+
+        claims = poll(found, Deadline(_PODS_TIMEOUT_S), interval_s=_POLL_INTERVAL_S)
+        if not claims:
+            message = f"the sync volume '{name}' is being deleted, and was there after {_PODS_TIMEOUT_S:.0f} s still"
+            raise ComposeplatError(message, "delete the pods that use it")
+        if claims == [None]:
+            self.api.apply(make_sync_volume(inputs))
 
     def _deployed_workload(self) -> Object:
         workload = self.workload()
