@@ -51,6 +51,11 @@ func Exec(path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	notifyEnd(signals)
+	go waitForEnd(signals, parent, cancel)
 	options := remotecommand.StreamOptions{Stdin: os.Stdin, Stdout: os.Stdout, Tty: config.Terminal}
 	if config.Terminal {
 		before, err := term.MakeRaw(int(os.Stdin.Fd()))
@@ -64,9 +69,6 @@ func Exec(path string) (int, error) {
 	} else {
 		options.Stderr = os.Stderr
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	go waitForEnd(parent, cancel)
 	err = run.StreamWithContext(ctx, options)
 	var status utilexec.CodeExitError
 	if errors.As(err, &status) {
@@ -86,9 +88,7 @@ func (e endedBy) Error() string { return syscall.Signal(e).String() }
 
 // waitForEnd waits for a signal, or for the end of the parent process: the terminal must be restored then, and the streams
 // of that process be closed.
-func waitForEnd(parent int, cancel context.CancelCauseFunc) {
-	signals := make(chan os.Signal, 1)
-	notifyEnd(signals)
+func waitForEnd(signals chan os.Signal, parent int, cancel context.CancelCauseFunc) {
 	go func() {
 		waitForParent(parent)
 		signals <- syscall.SIGHUP

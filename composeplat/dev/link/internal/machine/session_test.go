@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -171,12 +172,12 @@ func TestANewContainerStartsTheCommandAnew(t *testing.T) {
 func TestANewContainerGetsNoPartOfTheInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.config.Directory = w.there("")
+	w.config.Directory = w.root
 	w.config.Command = []string{"sh", "-c", "cat >> read"}
 	w.start()
 	_, err := io.WriteString(w.typed, "first\n")
 	must(t, err)
-	w.arrives(w.there("read"), "first\n")
+	w.arrives(filepath.Join(w.root, "read"), "first\n")
 	w.eventually("received", func() bool {
 		w.up.session.lock.Lock()
 		defer w.up.session.lock.Unlock()
@@ -192,7 +193,7 @@ func TestANewContainerGetsNoPartOfTheInput(t *testing.T) {
 	case <-time.After(eventTimeout):
 		t.Fatal("it goes on")
 	}
-	equal(t, "first\n", read(w.there("read")))
+	equal(t, "first\n", read(filepath.Join(w.root, "read")))
 }
 
 func TestAnAgentOfAnotherVersionIsNotTriedAgain(t *testing.T) {
