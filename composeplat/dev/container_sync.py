@@ -34,6 +34,8 @@ _COPY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 120.0
 _MAX_ARGS_BYTES = 64 * 1024
 _NO_PROGRAM = (126, 127)
+#: How a message of the link begins, in place of one of a program in the container.
+_LINK_ERROR = "error: "
 _PERMISSIONS = 0o777
 _MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
@@ -136,6 +138,10 @@ def _add(tar: tarfile.TarFile, target: str, parent: int, name: str) -> int:
 # in a container -------------------------------------------------------------------------------------------------------
 
 
+class Unreached(ComposeplatError):
+    """The container could not be reached, and lacks what was to be copied."""
+
+
 @record
 class ContainerFiles:
     """The files of one container of a service."""
@@ -201,6 +207,8 @@ class ContainerFiles:
                 f"the container has no program '{args[0]}'",
                 "add it to the image, write action: rebuild, or develop it with platform up, which brings an agent",
             )
+        if status < 0 or complaint.startswith(_LINK_ERROR):
+            raise Unreached(complaint.removeprefix(_LINK_ERROR).partition("\n")[0] or f"{args[0]} was not done in time")
         lines = complaint.splitlines() or [f"{args[0]} ended with status {status}"]
         hint = "let the user of the container own the files: COPY --chown" if "ermission denied" in complaint else ""
         raise ComposeplatError(lines[0], hint)

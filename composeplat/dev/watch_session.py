@@ -12,7 +12,7 @@ import queue
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from composeplat.dev.container_commands import Command
 from composeplat.dev.container_sync import (
     Container,
     ContainerFiles,
+    Unreached,
     emptied_folders,
     give_modes,
     running_containers,
@@ -90,6 +91,8 @@ class WatchSession:
     _known: dict[str, set[Container]] = field(default_factory=dict)
     _missed: dict[str, Changes] = field(default_factory=dict)
     """What the known containers lack, by service: the cluster did not answer."""
+    _behind: set[Container] = field(default_factory=set)
+    """Those that could not be reached once."""
     _is_due: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _failure: Exception | None = None
@@ -224,16 +227,18 @@ class WatchSession:
             self._copy_into(api, folder.service, now)
 
     def _copy_into(self, api: Api, service: str, changes: Changes) -> None:
-        """Copy changes, and what was missed, into the known containers of a service; new ones get all changes."""
+        """Copy changes, and what was missed, into the known containers of a service; others get all changes."""
         changes.put_below(self._missed.get(service, Changes()))
         self._missed[service] = changes
         containers = self._containers(self._pods.read(api), service)
         self._missed[service] = Changes()
-        known = [container for container in containers if container in self._known[service]]
-        if changes:
-            self._copy_all(service, known, changes, is_new=False)
-        self._copy_all(service, [found for found in containers if found not in known], is_new=True)
-        self._known[service] = set(containers)
+        known = self._known[service].intersection(containers)
+        others = set(containers) - known
+        unreached = self._copy_all(service, known, changes, is_new=False) if changes else set()
+        unreached |= self._copy_all(service, others & self._behind, is_new=False)
+        unreached |= self._copy_all(service, others - self._behind, is_new=True)
+        self._known[service] = set(containers) - unreached
+        self._behind |= unreached
 
     def _copy_missed(self, api: Api) -> None:
         for name, state in self.state.services.items():
@@ -241,14 +246,14 @@ class WatchSession:
                 self._copy_into(api, name, Changes())
 
     def _copy_all(
-        self, service: str, containers: Sequence[Container], changes: Changes | None = None, *, is_new: bool
-    ) -> None:
+        self, service: str, containers: Collection[Container], changes: Changes | None = None, *, is_new: bool
+    ) -> set[Container]:
+        """Copy changes, or all that were copied before; return the containers that could not be reached."""
         if not containers:
-            return
+            return set()
         with self._lock:
             copied = Changes(dict((changes or self.state.services[service].copied).paths))
-        if copied:
-            Copy(self, service, copied, is_new=is_new).into(containers)
+        return Copy(self, service, copied, is_new=is_new).into(sorted(containers, key=str)) if copied else set()
 
     def _containers(self, pods: Iterable[Object], service: str) -> list[Container]:
         return running_containers(pods, self.cluster_names[service])
@@ -276,8 +281,10 @@ class Copy:
     changes: Changes
     is_new: bool
     """The containers began with the image, and get everything that changed since."""
+    _unreached: set[Container] = field(default_factory=set)
 
-    def into(self, containers: Sequence[Container]) -> None:
+    def into(self, containers: Sequence[Container]) -> set[Container]:
+        """Copy the changes; return the containers that could not be reached."""
         began = time.monotonic()
         folders = self.session.folders
         with tempfile.TemporaryDirectory(prefix="composeplat-") as made:
@@ -288,7 +295,7 @@ class Copy:
             except OSError as error:
                 # A file that can't be read, or that is written meanwhile: the next save tries it again.
                 self.session.report_problem(self.service, ComposeplatError(f"can't read the files: {error}"))
-                return
+                return set()
             with ThreadPoolExecutor(min(len(containers), _MAX_PODS_AT_ONCE)) as pool:
                 results = list(pool.map(lambda found: self._into(found, archive if count else None), containers))
         self.session.report(
@@ -300,6 +307,7 @@ class Copy:
             new_pods=self.is_new,
             seconds=round(time.monotonic() - began, 3),
         )
+        return self._unreached
 
     def _into(self, container: Container, archive: Path | None) -> bool:
         files = self.session.files_of(self.service, container)
@@ -311,6 +319,8 @@ class Copy:
                 self._run(files, container, folder)
         except (ComposeplatError, OSError) as error:
             self.session.report_problem(self.service, error, container.pod)
+            if isinstance(error, Unreached):
+                self._unreached.add(container)
             return False
         return True
 

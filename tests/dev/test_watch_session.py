@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from composeplat.cluster.live_list import LiveList
 from composeplat.compose.watch_model import WatchAction, WatchRule
+from composeplat.dev.container_sync import Container, ContainerFiles, Unreached
 from composeplat.dev.folder_watch import FolderChange, Found
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.dev.watch_session import Copy, PodWork, WatchSession
@@ -101,7 +106,12 @@ def test_a_change_while_the_cluster_does_not_answer(
     monkeypatch.setattr("composeplat.cluster.live_list._POLL_INTERVAL_S", 0)
     monkeypatch.setattr(LiveList, "wait", lambda _: time.sleep(0.05))
     copied: list[FilePath] = []
-    monkeypatch.setattr(Copy, "into", lambda copy, _: copied.extend(copy.changes.present))
+
+    def into(copy: Copy, _: object) -> set[Container]:
+        copied.extend(copy.changes.present)
+        return set()
+
+    monkeypatch.setattr(Copy, "into", into)
 
     def lose_the_cluster() -> None:
         work.report(FolderChange(1, changed=("first",)))
@@ -121,6 +131,64 @@ def test_a_change_while_the_cluster_does_not_answer(
 
     assert copied == [(1, "first"), (1, "second")]
     assert problems(work) == ["no cluster"]
+
+
+@pytest.mark.timeout(60)
+def test_a_change_while_a_container_is_not_reached(
+    session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is copied at the next occasion: it was not, unless the same file was saved again."""
+    web = pod(replica_set(deployment("web")), state=running())
+    web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
+    server.answers[PODS] = given(web)
+    files = {"lost": "1", "later": "2"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
+    copied: list[list[str]] = []
+    failures = [Unreached("no route")]
+
+    def unpack(_: ContainerFiles, archive: Path) -> None:
+        with tarfile.open(archive) as tar:
+            copied.append(tar.getnames())
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(ContainerFiles, "unpack", unpack)
+
+    def save() -> None:
+        work.report(FolderChange(1, changed=("lost",)))
+        until(lambda: problems(work))
+        work.report(FolderChange(1, changed=("later",)))
+        until(lambda: {"app/lost", "app/later"} <= {name for names in copied[1:] for name in names})
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = save
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
+
+    assert problems(work) == [f"{web['metadata']['name']}: no route"]
+    assert not any(event["new_pods"] for event in work.events if event["event"] == "copied")
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint", "is_unreached"),
+    [
+        pytest.param(1, "error: dial tcp 10.0.0.1:443: i/o timeout", True, id="no-connection"),
+        pytest.param(-9, "", True, id="not-in-time"),
+        pytest.param(2, "tar: app: Permission denied", False, id="refused"),
+    ],
+)
+def test_why_a_copy_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int, complaint: str, *, is_unreached: bool
+) -> None:
+    """A program of the container that fails has had its files: they are not sent again."""
+    monkeypatch.setattr(ContainerFiles, "_run", lambda *_: (status, complaint))
+    (tmp_path / "changes.tar").touch()
+    with pytest.raises(ComposeplatError) as raised:
+        ContainerFiles(Mock(), Mock(), {}).unpack(tmp_path / "changes.tar")
+
+    assert isinstance(raised.value, Unreached) is is_unreached
 
 
 def problems(work: Builds) -> list[str]:
