@@ -79,9 +79,10 @@ func newExecutor(client *rest.Config, asked *kubernetes.Clientset, namespace, po
 	})
 }
 
-// isRefused reports whether the API server has refused a request because of who asks: another try would not help.
+// isRefused reports whether the user may not do what was requested: another try would not help. After a 401 it may, as the
+// client has a new credential then.
 func isRefused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	return apierrors.IsForbidden(err)
 }
 
 // tail keeps the last output of a failing agent.
