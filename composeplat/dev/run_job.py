@@ -158,10 +158,18 @@ class RunJob:
             return last_termination(with_status_of(pods[0], self.service.cluster_name))
 
         path = kind_path("v1", "Pod", self.plan.namespace) + f"?fieldSelector=metadata.name%3D{pod}"
-        end = wait_for(self.api, path, end_of, Deadline(_END_TIMEOUT_S))
-        if not end:
-            raise unreported
-        return int(end.get("exitCode", 1))
+        deadline = Deadline(_END_TIMEOUT_S)
+        while True:
+            try:
+                end = wait_for(self.api, path, end_of, deadline)
+            except ApiError as error:
+                if error.status not in UNAVAILABLE or deadline.has_passed:
+                    raise
+                time.sleep(_POLL_INTERVAL_S)
+                continue
+            if not end:
+                raise unreported
+            return int(end.get("exitCode", 1))
 
 
 def _has_started(pod: Object) -> bool:

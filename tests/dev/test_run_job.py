@@ -89,7 +89,10 @@ def test_a_log_that_may_not_be_read() -> None:
 
 
 def test_the_end_of_its_own_container() -> None:
-    """Another container in the pod, as of a service mesh, has its own status, and may run on: that was taken."""
+    """Another container in the pod, as of a service mesh, has its own status, and may run on: that was taken.
+
+    A server that fails for a moment costs neither the status nor the run.
+    """
     statuses = [
         {"name": "added", "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 0}}},
         {"name": "backup", "state": {"terminated": {"exitCode": 7}}},
@@ -104,6 +107,7 @@ def test_the_end_of_its_own_container() -> None:
         assert list(itertools.islice(job.lines("backup-1"), 2)) == ["done"]
         assert server.paths.count(server.paths[-1]) == 1
         server.otherwise = given(found)
+        server.first = [refusal(500, "no server")]
         assert job.exit_status("backup-1") == 7
 
 
