@@ -14,6 +14,8 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.cause import Cause
 from composeplat.components.resource_names import ResourceName, Urns
 from composeplat.engine import pulumi_runs
+from composeplat.engine.autoscaling import autoscaled_replicas, with_autoscaled
+from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods
 from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.monitor import Monitor
@@ -62,6 +64,7 @@ class RollBack:
             return
         stack.note(f"rolling back, as the deploy failed: {', '.join(going)}")
         back = _with_objects(plan, {name: self.objects[s.cluster_name] for name, s in going.items()})
+        back = _with_present_pods(api, back, live_state)
         again = replace(options, rerun_jobs=False, build=False if options.build is False else None)
         args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(back, stack.state, live_state, again)]
         with open_rollout(stack, api, back, going, options.timeout) as rollout:
@@ -112,3 +115,9 @@ def _with_objects(plan: Plan, objects: Mapping[str, Objects]) -> Plan:
         for service in plan.services
     )
     return replace(plan, services=services, edges=())
+
+
+def _with_present_pods(api: Api, plan: Plan, live_state: LiveState) -> Plan:
+    """Return the plan with the numbers of pods that autoscalers chose since, and without pods of what is developed."""
+    developed = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+    return without_pods(with_autoscaled(plan, autoscaled_replicas(api, plan, live_state)), developed)

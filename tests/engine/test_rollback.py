@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,9 +23,11 @@ from composeplat.engine.recorded_plan import images_of, reveal
 from composeplat.engine.rollback import RollBack
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
+from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.revealed import Revealed
+from composeplat.plan.strategic_merge import merge
 
 MARK = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
 
@@ -87,7 +90,11 @@ def test_earlier_secrets_are_hidden() -> None:
 URN = "urn:pulumi:team::demo::composeplat:index:Service$kubernetes:apps/v1:Deployment::demo-workload/web"
 WEB = DesiredObject(
     key=ResourceKey(ResourceKind.WORKLOAD, "web"),
-    manifest={"kind": "Deployment", "spec": {"template": {"spec": {"containers": [{"image": "a:1"}]}}}},
+    manifest={
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"template": {"spec": {"containers": [{"image": "a:1"}]}}},
+    },
 )
 
 
@@ -118,6 +125,7 @@ def test_what_was_rolled_back(monkeypatch: pytest.MonkeyPatch, message: str, not
         return back, PulumiResult(1 if message else 0, "")
 
     monkeypatch.setattr(rollback, "open_rollout", rollout)
+    monkeypatch.setattr(rollback, "autoscaled_replicas", lambda *_: {})
     monkeypatch.setattr(pulumi_runs, "run_program", run_program)
     monkeypatch.setattr(Stack, "state", {})
     target = Target(access=Access(host="127.0.0.1", port=1), kubeconfig="")
@@ -126,3 +134,34 @@ def test_what_was_rolled_back(monkeypatch: pytest.MonkeyPatch, message: str, not
     RollBack({"web": (WEB,)}).run(stack, cast("Api", None), plan, deployed, DeployOptions(), LiveState())
 
     assert notes == ["rolling back, as the deploy failed: web", note]
+
+
+@pytest.mark.parametrize(("is_developed", "expected"), [(False, 8), (True, 0)])
+def test_the_number_of_pods_stays(monkeypatch: pytest.MonkeyPatch, *, is_developed: bool, expected: int) -> None:
+    """It is that which an autoscaler has chosen since the last deploy; a service under development has no pods."""
+    before = replace(WEB, manifest=merge(WEB.manifest, {"spec": {"replicas": 2}}))
+    service = ServicePlan(name="web", cluster_name="web", workload_kind="Deployment", image="b:2", objects=(WEB,))
+    plan = Plan(environment="demo", namespace="team", services=(service,))
+    labels = {
+        MANAGED_BY_LABEL: MANAGED_BY, ENVIRONMENT_LABEL: "demo", **({DEV_WORKLOAD_LABEL: "web"} if is_developed else {})
+    }  # fmt: skip
+    live = LiveState(object_metadata={("Deployment", "web-dev"): {"metadata": {"name": "web-dev", "labels": labels}}})
+    events = Events()
+    events.changes[URN] = Change(operation=Operation.UPDATE, urn=URN, kind="Deployment", name="web")
+    monitor = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset({"web"}))
+    rollout = SimpleNamespace(monitor=monitor, handle=None, tick=None, wait=lambda: None)
+    applied: list[Plan] = []
+
+    def run_program(_: object, found: Plan, *__: object, **___: object) -> tuple[Events, PulumiResult]:
+        applied.append(found)
+        return Events(), PulumiResult(0, "")
+
+    monkeypatch.setattr(rollback, "open_rollout", lambda *_: contextlib.nullcontext(rollout))
+    monkeypatch.setattr(rollback, "autoscaled_replicas", lambda *_: {("Deployment", "web"): 8})
+    monkeypatch.setattr(pulumi_runs, "run_program", run_program)
+    stack = cast("Stack", SimpleNamespace(note=lambda _: None, state={}, stop_if_interrupted=lambda: None))
+
+    RollBack({"web": (before,)}).run(stack, cast("Api", None), plan, events, DeployOptions(), live)
+
+    (workload,) = applied[0].services[0].objects
+    assert workload.manifest["spec"]["replicas"] == expected
