@@ -162,11 +162,38 @@ def test_an_unset_variable_is_named_where_it_makes_a_value_wrong(
             id="one",
         ),
         pytest.param("volumes: {data: {}}", "add a service such as  web: {image: nginx}", id="none"),
+        pytest.param("service: {web: {image: nginx}}", "did you mean 'services'?", id="a typo"),
     ],
 )
 def test_services_at_the_top_level(project: Project, text: str, hint: str) -> None:
     """A file of Compose's first version has its services there: they are named, with the place for them."""
     assert messages_and_hints(project, text) == [("error: the definition has no services", hint)]
+
+
+@pytest.mark.parametrize(
+    ("service", "hint"),
+    [
+        pytest.param("imge: nginx", "did you mean 'image'?", id="image"),
+        pytest.param("ports: [80], biuld: .", "did you mean 'build'?", id="build"),
+        pytest.param("ports: [80], colour: red", "set one of them", id="another key"),
+    ],
+)
+def test_a_typo_in_place_of_an_image(project: Project, service: str, hint: str) -> None:
+    """A key that is nearly the missing one is probably meant."""
+    message = "error: services.web has neither 'image' nor 'build'"
+
+    assert messages_and_hints(project, f"services: {{web: {{{service}}}}}") == [(message, hint)]
+
+
+@pytest.mark.parametrize(
+    ("service", "hint"),
+    [("image:nginx", "write a space after the ':'"), ("nginx:1.27", "")],
+)
+def test_no_space_after_a_colon(project: Project, service: str, hint: str) -> None:
+    """YAML reads a text there, where a mapping is expected."""
+    message = f"error: services.web must be a mapping, not the text '{service}'"
+
+    assert messages_and_hints(project, f"services:\n  web:\n    {service}\n") == [(message, hint)]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,10 @@ class Field:
         self.ctx.report.add(code, self.node.span, self.path, f"{dotted(self.path)} {message}", hint)
 
     def report_type(self, expected: str, hint: str = "") -> None:
+        if expected.startswith("a mapping") and isinstance(self.node, Scalar) and self.node.plain:
+            key, _, value = self.node.written.partition(":")
+            is_known = any(key in rows for rows in SECTIONS.values())
+            hint = hint or ("write a space after the ':'" if value and is_known else "")
         self.report("invalid-type", f"must be {expected}, not {kind_of(self.node)}", hint)
 
     def scalar(self) -> Scalar | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from composeplat.compose.file_model import FileKind
+from composeplat.compose.keys import SECTIONS
 from composeplat.compose.model import NEVER, DependencyCondition, Endpoint, Project, Route, Service, Volume
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import route_path
@@ -155,7 +156,9 @@ def _stray_services(whole: Field) -> tuple[Span, str]:
         if isinstance(node, Mapping) and any(key in node for key in ("image", "build", "extends"))
     ]
     if not stray:
-        return whole.span, ""
+        unknown = [key for key, _ in entries if key.text not in SECTIONS[""]]
+        typos = ((key.span, whole.ctx.report.near(key.text, ("services",))) for key in unknown)
+        return next((found for found in typos if found[1]), (whole.span, ""))
     names = join_some([quoted(key.text) for key in stray], _MAX_STRAY)
     looks = "looks like a service: put it" if len(stray) == 1 else "look like services: put them"
     return stray[0].span, f"{names} {looks} under 'services:', indented; the file has Compose's first format"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from composeplat.compose.full_keys import SERVICE
+from composeplat.compose.keys import SECTIONS
 from composeplat.compose.model import Dependency, DependencyCondition, Service
 from composeplat.compose.nodes import Mapping, Scalar, Sequence
 from composeplat.compose.parse.annotations import parse_annotations
@@ -37,7 +38,10 @@ def _hint_for_image(whole: Field) -> str:
     keys = whole.node if isinstance(whole.node, Mapping) else ()
     if "extends" in keys:
         return "full mode (--full) honors 'extends', which may have it; without full mode, set one of them"
-    return "full mode (--full) runs its provider, with --allow-providers" if "provider" in keys else "set one of them"
+    if "provider" in keys:
+        return "full mode (--full) runs its provider, with --allow-providers"
+    unknown = (key.text for key, _ in keys if key.text not in SECTIONS[SERVICE])
+    return next(filter(None, (whole.ctx.report.near(name, ("image", "build")) for name in unknown)), "set one of them")
 
 
 def parse_service(name: str, whole: Field) -> Service | None:
