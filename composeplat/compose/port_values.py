@@ -60,6 +60,11 @@ def parse_port_range(text: str) -> Sequence[int]:
     return range(start, stop + 1)
 
 
+def parse_published(text: str) -> Sequence[int] | None:
+    """Read a published port, or a range; None where the number is left to Docker."""
+    return None if text in ("", "0") else parse_port_range(text)
+
+
 def parse_port(text: str) -> PortText:
     """Read the short form ``[[ip:]published:]target[/protocol]``."""
     expected = "must be a port such as 80, 8080:80, 127.0.0.1:8080:80 or 53:53/udp"
@@ -84,7 +89,7 @@ def parse_port(text: str) -> PortText:
         raise BadValue(expected)
     try:
         targets = parse_port_range(target)
-        sources = parse_port_range(published) if published else None
+        sources = parse_published(published)
     except BadValue as error:
         looks_like_ports = re.fullmatch(r"[0-9:.\[\]-]*[0-9]", rest)
         raise BadValue(str(error) if looks_like_ports else expected) from error

@@ -284,6 +284,7 @@ def test_show_cpus(milli: int, expected: str) -> None:
         pytest.param("53/UDP", ((None, 53),), "udp", "", id="upper-case-protocol"),
         pytest.param("127.0.0.1:8080:80", ((8080, 80),), "tcp", "127.0.0.1", id="address"),
         pytest.param("127.0.0.1::80", ((None, 80),), "tcp", "127.0.0.1", id="address-without-a-port"),
+        pytest.param("0:80", ((None, 80),), "tcp", "", id="any-port"),
         pytest.param("[::1]:8080:80", ((8080, 80),), "tcp", "::1", id="ipv6"),
         pytest.param("::1:8080:80", ((8080, 80),), "tcp", "::1", id="ipv6-without-brackets"),
         pytest.param("localhost:8080:80", ((8080, 80),), "tcp", "localhost", id="localhost"),

@@ -8,7 +8,15 @@ from composeplat.compose.model import Port
 from composeplat.compose.nodes import Scalar
 from composeplat.compose.origins import port_path
 from composeplat.compose.parse.fields import Field, Section
-from composeplat.compose.port_values import PROTOCOLS, PortText, is_loopback, pair_ports, parse_port, parse_port_range
+from composeplat.compose.port_values import (
+    PROTOCOLS,
+    PortText,
+    is_loopback,
+    pair_ports,
+    parse_port,
+    parse_port_range,
+    parse_published,
+)
 from composeplat.compose.values import BadValue, parse_known
 
 MAX_PORTS = 20_000
@@ -85,7 +93,7 @@ def _read_long_port(section: Section) -> Iterator[Port]:
         return
     targets = target_field.value(parse_port_range)
     published_field = section.get("published")
-    published = published_field.value(parse_port_range) if published_field and published_field.text() else None
+    published = published_field.value(parse_published) if published_field else None
     if targets is None:
         return
     address_field = section.get("host_ip")
