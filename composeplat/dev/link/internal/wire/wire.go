@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mutagen-io/mutagen/pkg/multiplexing"
@@ -24,6 +25,8 @@ const greeting = "composeplat link 3\n"
 const (
 	Heartbeat  = 2 * time.Second
 	MaxSilence = 6 * time.Second
+	// silenceCheck is how often a Link looks whether something has come.
+	silenceCheck = 500 * time.Millisecond
 	// receiveWindow is how much of a stream may be under way: with 50 ms there and back, 40 MB a second. Memory is used only
 	// for bytes that wait to be read.
 	receiveWindow   = 2 << 20
@@ -131,6 +134,42 @@ var SessionLimits = Limits{
 // Link is a carrier that is multiplexed into streams.
 type Link struct {
 	*multiplexing.Multiplexer
+	silent atomic.Bool
+}
+
+// A countingCarrier counts what is read: any byte shows that the other end is there. A heartbeat alone would not, as it
+// waits behind what was sent before, on a slow line for longer than MaxSilence.
+type countingCarrier struct {
+	io.ReadWriteCloser
+	count atomic.Int64
+}
+
+func (c *countingCarrier) Read(into []byte) (int, error) {
+	n, err := c.ReadWriteCloser.Read(into)
+	c.count.Add(int64(n))
+	return n, err
+}
+
+// closeWhenSilent closes a Link after MaxSilence in which nothing was read. It counts checks, and not the time: a process
+// that was suspended must first read what has come meanwhile.
+func (l *Link) closeWhenSilent(carrier *countingCarrier) {
+	ticker := time.NewTicker(silenceCheck)
+	defer ticker.Stop()
+	before, silent := int64(0), time.Duration(0)
+	for silent < MaxSilence {
+		select {
+		case <-l.Closed():
+			return
+		case <-ticker.C:
+		}
+		if now := carrier.count.Load(); now != before {
+			before, silent = now, 0
+		} else {
+			silent += silenceCheck
+		}
+	}
+	l.silent.Store(true)
+	l.Close()
 }
 
 // ErrNotAnAgent means that the other end has not sent the greeting.
@@ -159,17 +198,23 @@ func Start(carrier io.ReadWriteCloser, machine bool) (*Link, error) {
 		carrier.Close()
 		return nil, fmt.Errorf("can't send to the agent: %w", err)
 	}
-	return &Link{multiplexing.Multiplex(multiplexing.NewCarrierFromStream(carrier), machine, &multiplexing.Configuration{
-		StreamReceiveWindow:             receiveWindow,
-		WriteBufferCount:                8,
-		AcceptBacklog:                   256,
-		HeartbeatTransmitInterval:       Heartbeat,
-		MaximumHeartbeatReceiveInterval: MaxSilence,
-	})}, nil
+	counting := &countingCarrier{ReadWriteCloser: carrier}
+	link := &Link{Multiplexer: multiplexing.Multiplex(multiplexing.NewCarrierFromStream(counting), machine,
+		&multiplexing.Configuration{
+			StreamReceiveWindow:       receiveWindow,
+			WriteBufferCount:          8,
+			AcceptBacklog:             256,
+			HeartbeatTransmitInterval: Heartbeat,
+		})}
+	go link.closeWhenSilent(counting)
+	return link, nil
 }
 
 // Err returns what ended a Link.
 func (l *Link) Err() error {
+	if l.silent.Load() {
+		return fmt.Errorf("nothing was received for %s", MaxSilence)
+	}
 	if err := l.InternalError(); err != nil {
 		return err
 	}

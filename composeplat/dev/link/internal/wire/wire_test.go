@@ -25,6 +25,11 @@ func must(t *testing.T, err error) {
 func links(t *testing.T) (machine, agent *Link) {
 	t.Helper()
 	near, far := net.Pipe()
+	return linksOver(t, near, far)
+}
+
+func linksOver(t *testing.T, near, far io.ReadWriteCloser) (machine, agent *Link) {
+	t.Helper()
 	var failed error
 	var other sync.WaitGroup
 	other.Go(func() { agent, failed = Start(far, false) })
@@ -78,6 +83,91 @@ func TestErrSaysWhyALinkHasEnded(t *testing.T) {
 	}
 	if err := machine.Err(); err == nil || err.Error() == "closed" {
 		t.Errorf("a link that the other end closed: %v", err)
+	}
+}
+
+// A slowCarrier sends so many bytes a second, and keeps as many as a slow line does. It can be made to send nothing more.
+type slowCarrier struct {
+	io.ReadWriteCloser
+	queue chan []byte
+	ended chan struct{}
+	cut   func()
+}
+
+const slowPiece = 4096
+
+func newSlowCarrier(carrier io.ReadWriteCloser, rate, kept int) *slowCarrier {
+	ended := make(chan struct{})
+	s := &slowCarrier{carrier, make(chan []byte, kept/slowPiece), ended, sync.OnceFunc(func() { close(ended) })}
+	go func() {
+		for {
+			select {
+			case piece := <-s.queue:
+				time.Sleep(time.Duration(len(piece)) * time.Second / time.Duration(rate))
+				if _, err := carrier.Write(piece); err != nil {
+					return
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return s
+}
+
+func (s *slowCarrier) Write(from []byte) (int, error) {
+	for rest := from; len(rest) > 0; {
+		piece := bytes.Clone(rest[:min(slowPiece, len(rest))])
+		select {
+		case s.queue <- piece:
+		case <-s.ended:
+			return len(from), nil
+		}
+		rest = rest[len(piece):]
+	}
+	return len(from), nil
+}
+
+func (s *slowCarrier) Close() error {
+	s.cut()
+	return s.ReadWriteCloser.Close()
+}
+
+func TestALinkOverASlowLineStays(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	const rate = 50_000
+	// A heartbeat takes 8 seconds behind what the line keeps.
+	machine, agent := linksOver(t, newSlowCarrier(near, rate, 8*rate), far)
+	go func() {
+		stream, err := machine.OpenStream(t.Context())
+		if err != nil {
+			return
+		}
+		_, _ = stream.Write(make([]byte, 10*rate))
+		_ = stream.CloseWrite()
+	}()
+	other, err := agent.AcceptStream(t.Context())
+	must(t, err)
+	n, err := io.Copy(io.Discard, other)
+	if n != 10*rate || err != nil {
+		t.Errorf("%d bytes have come, and then: %v, %v", n, err, agent.Err())
+	}
+}
+
+func TestALinkThatIsSilentEnds(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	slow := newSlowCarrier(near, 1_000_000, slowPiece)
+	_, agent := linksOver(t, slow, far)
+	slow.cut()
+	select {
+	case <-agent.Closed():
+	case <-time.After(2 * MaxSilence):
+		t.Fatal("it stays")
+	}
+	if err := agent.Err(); err == nil || err.Error() != "nothing was received for 6s" {
+		t.Error(err)
 	}
 }
 
