@@ -175,14 +175,14 @@ def test_a_change_while_a_container_is_not_reached(
     ("status", "complaint", "is_unreached"),
     [
         pytest.param(1, "error: dial tcp 10.0.0.1:443: i/o timeout", True, id="no-connection"),
-        pytest.param(-9, "", True, id="not-in-time"),
+        pytest.param(-9, "", False, id="not-in-time"),
         pytest.param(2, "tar: app: Permission denied", False, id="refused"),
     ],
 )
 def test_why_a_copy_failed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int, complaint: str, *, is_unreached: bool
 ) -> None:
-    """A program of the container that fails has had its files: they are not sent again."""
+    """Files that a program of the container refuses, or that take too long, are not sent again and again."""
     monkeypatch.setattr(ContainerFiles, "_run", lambda *_: (status, complaint))
     (tmp_path / "changes.tar").touch()
     with pytest.raises(ComposeplatError) as raised:
