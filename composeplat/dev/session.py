@@ -106,6 +106,8 @@ class Development:
             inputs = self._inputs(api, toolchain, replacement, options)
             link = Link(program.path, self._place(), self.paths, options.session)
             replacement.replace(inputs, self._holder())
+            # Pods may have ended for longer than the lease lasts.
+            replacement.renew_lease(self._holder())
         with self._lease_kept(inputs, link):
             self._wait_until_ready(options.timeout)
             with _interrupts_left_to(link):
