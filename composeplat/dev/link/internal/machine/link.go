@@ -62,6 +62,8 @@ func up(config *Config, events *Events) (int, error) {
 		signals: make(chan os.Signal, 4)}
 	signal.Notify(c.signals, syscall.SIGINT)
 	notifyEnd(c.signals)
+	// A write that nobody reads is an error then, and not the end of this process.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go c.watchParent(os.Getppid())
 	return c.run(reach)
 }
@@ -300,6 +302,9 @@ func (c *client) runSession(ctx context.Context, link *wire.Link, ready <-chan s
 	var refused sessionError
 	if err == nil {
 		over <- ending{status: status}
+	} else if errors.Is(err, errNoReader) {
+		c.notify(wire.Notice{End: true})
+		over <- ending{status: 128 + int(syscall.SIGPIPE)}
 	} else if errors.As(err, &refused) {
 		// A program that was started all the same has no use.
 		c.notify(wire.Notice{End: true})

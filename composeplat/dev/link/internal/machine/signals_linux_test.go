@@ -2,6 +2,8 @@ package machine
 
 import (
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,4 +27,16 @@ func TestNohupKeepsTheSessionOfAClosedTerminal(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, false, strings.Contains(read(fmt.Sprintf("/proc/%d/stat", up.Process.Pid)), ") Z "))
 	}
+}
+
+func TestAReaderThatIsGoneEndsTheProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Directory = w.root
+	w.config.Command = []string{"sh", "-c", "echo $$ > pid; while :; do echo line; sleep 0.02; done"}
+	w.hold(nil)
+	must(t, w.startProcess("sh", "-c", `"$@" | head -n 1`, "sh").Wait())
+	pid, err := strconv.Atoi(strings.TrimSpace(read(filepath.Join(w.root, "pid"))))
+	must(t, err)
+	w.eventually("it has ended", func() bool { return syscall.Kill(pid, 0) != nil })
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -20,6 +22,9 @@ const maxPendingInput = 64 << 10
 type sessionError string
 
 func (n sessionError) Error() string { return string(n) }
+
+// errNoReader means that nobody reads the output any more, as of `platform up | head`.
+var errNoReader = errors.New("nobody reads the output")
 
 const errInputLost sessionError = "the program was started again in a new container, without the input that it had read before"
 
@@ -242,7 +247,9 @@ func (s *session) writeOutput(frames *wire.Frames) (int, error) {
 			if kind == wire.FrameStderr {
 				to = s.errors
 			}
-			_, _ = to.Write(body)
+			if _, err := to.Write(body); errors.Is(err, syscall.EPIPE) {
+				return 0, errNoReader
+			}
 			s.lock.Lock()
 			s.shown += int64(len(body))
 			s.lock.Unlock()
