@@ -142,7 +142,7 @@ def test_a_placeholder_in_a_message(folder: Folder) -> None:
         registered(folder, build, lambda: pulumi.Output.from_input("k"), rest="secrets: {s: {environment: '${V}'}}\n")
 
     message = str(caught.value)
-    assert "reads a variable that is not set: ${V} " in message
+    assert "reads a variable that is not set: '${V}' (after substitution) " in message
     assert "ue000" not in message
 
 
