@@ -27,7 +27,7 @@ from composeplat.cluster.watching import AGE_KEPT_S
 from composeplat.engine.history import read_history
 from composeplat.system.records import record
 from composeplat.ui.log_batches import Line
-from composeplat.ui.topics import PROBLEM, Publish
+from composeplat.ui.topics import NO_PROBLEM, PROBLEM, Publish
 
 _STATUS_INTERVAL_S = 0.25
 #: The messages of rows have ages, and some failures count only after a while: both change without any event.
@@ -87,7 +87,7 @@ def follow_status(
         reader.stop()
         # The reader of the next definition knows nothing of it.
         if problem:
-            publish(PROBLEM, {"message": "", "hint": ""})
+            publish(PROBLEM, NO_PROBLEM)
 
 
 def follow_events(

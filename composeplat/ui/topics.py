@@ -27,7 +27,7 @@ Source = Callable[[Publish, threading.Event], None]
 
 PROBLEM = "problem"
 """The topic of what keeps the others from being read: each source publishes its own, and the oldest is shown."""
-_NO_PROBLEM: Mapping[str, str] = {"message": "", "hint": ""}
+NO_PROBLEM: Mapping[str, str] = {"message": "", "hint": ""}
 _ALIVE = b'{"topic": "alive", "data": null}\n'
 _ALIVE_INTERVAL_S = 15.0
 _MIN_RETRY_S, _MAX_RETRY_S = 1.0, 30.0
@@ -100,7 +100,7 @@ class Hub:
         self._problems.clear()
         # A page that comes back still shows the problem that it saw last.
         if PROBLEM in self._known:
-            self._known[PROBLEM] = _line(PROBLEM, _NO_PROBLEM)
+            self._known[PROBLEM] = _line(PROBLEM, NO_PROBLEM)
 
     def _stop_if_unread(self) -> None:
         if not self._subscriptions:
@@ -124,11 +124,11 @@ class Hub:
             self._loop.call_soon_threadsafe(self._deliver_problem, source, data)
 
     def _deliver_problem(self, source: str, data: object) -> None:
-        if data == _NO_PROBLEM:
+        if data == NO_PROBLEM:
             self._problems.pop(source, None)
         else:
             self._problems[source] = data
-        self._deliver(PROBLEM, _line(PROBLEM, next(iter(self._problems.values()), _NO_PROBLEM)))
+        self._deliver(PROBLEM, _line(PROBLEM, next(iter(self._problems.values()), NO_PROBLEM)))
 
     def _deliver(self, topic: str, line: bytes) -> None:
         if self._known.get(topic) == line:
@@ -146,7 +146,7 @@ def _reading(source: Source, publish: Publish, ended: threading.Event) -> Callab
         nonlocal has_problem
         if has_problem and topic != PROBLEM:
             has_problem = False
-            publish(PROBLEM, _NO_PROBLEM)
+            publish(PROBLEM, NO_PROBLEM)
         publish(topic, data)
 
     def read() -> None:

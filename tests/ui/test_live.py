@@ -22,18 +22,21 @@ CONNECTION = "document.querySelector('.connection').innerText"
 # signing in -----------------------------------------------------------------------------------------------------------
 
 
+def enter_code(tab: Tab, code: str) -> None:
+    tab.call("Input.insertText", text=code)
+    tab.press("Enter", 13, "\r")
+
+
 def test_signing_in(live: LivePage, tab: Tab) -> None:
     """Without a code the page asks for it; a wrong one is refused, the right one shows the environment."""
     tab.open(f"{live.client.url}/#/history")
     tab.wait_for("document.activeElement.id === 'code'")
-    tab.call("Input.insertText", text="wrong")
-    tab.press("Enter", 13, "\r")
+    enter_code(tab, "wrong")
     tab.wait_for(f"{MAIN}.includes('This code is not right')")
     assert tab.run("document.getElementById('code').value") == "wrong"
 
     tab.run("document.getElementById('code').value = ''")
-    tab.call("Input.insertText", text=live.client.gate.token)
-    tab.press("Enter", 13, "\r")
+    enter_code(tab, live.client.gate.token)
 
     tab.wait_for(f"{MAIN}.includes('ann@laptop')")
     assert live.client.gate.token not in tab.run("location.href")
@@ -45,8 +48,7 @@ def test_a_code_in_other_letters(live: LivePage, tab: Tab) -> None:
     """A code that no header can have is refused like every wrong one."""
     tab.open(live.client.url)
     tab.wait_for("document.activeElement.id === 'code'")
-    tab.call("Input.insertText", text="ключ…")
-    tab.press("Enter", 13, "\r")
+    enter_code(tab, "ключ…")
 
     tab.wait_for(f"{MAIN}.includes('This code is not right')")
     tab.errors.clear()
@@ -57,8 +59,7 @@ def test_signing_in_without_a_server(tab: Tab) -> None:
     with live_page_that_ends(tab) as live:
         tab.open(live.client.url)
         tab.wait_for("document.activeElement.id === 'code'")
-    tab.call("Input.insertText", text="a code")
-    tab.press("Enter", 13, "\r")
+    enter_code(tab, "a code")
 
     tab.wait_for(f'{MAIN}.includes("The page can\'t be read: ")')
     assert tab.run("document.activeElement.value") == "a code"
@@ -76,8 +77,7 @@ def test_signing_in_at_the_second_try(live: LivePage, tab: Tab) -> None:
             return Promise.reject(new TypeError("no network"));
         };
     })(fetch)""")
-    tab.call("Input.insertText", text=live.client.gate.token)
-    tab.press("Enter", 13, "\r")
+    enter_code(tab, live.client.gate.token)
     tab.wait_for(f"{MAIN}.includes('no network')")
     tab.press("Enter", 13, "\r")
     tab.wait_for(f"{MAIN}.includes('worker')")

@@ -31,6 +31,7 @@ def parse_container_options(section: Section) -> ContainerOptions:
         return _WITHOUT_KEYS
     hooks = parse_hooks(section)
     groups, group_names = parse_groups(section)
+    stop_signal = section.given("stop_signal")
     return ContainerOptions(
         privileged=section.boolean("privileged", default=False),
         read_only=section.boolean("read_only", default=False),
@@ -51,7 +52,7 @@ def parse_container_options(section: Section) -> ContainerOptions:
         post_start=hooks.post_start,
         pre_stop=hooks.pre_stop,
         hook_environment=hooks.environment,
-        stop_signal=section.value("stop_signal", parse_signal, "") if section.text("stop_signal") else "",
+        stop_signal=(stop_signal.value(parse_signal) if stop_signal else None) or "",
         limits=parse_process_limits(section),
         init=section.boolean("init", default=False),
         host_namespaces=parse_host_namespaces(section),
@@ -71,8 +72,8 @@ def _storage_limit(section: Section) -> int | None:
 
 
 def _host_users(section: Section) -> bool | None:
-    found = section.get("userns_mode")
-    mode = found.choice("host", "private", "auto") if found and found.text() else None
+    found = section.given("userns_mode")
+    mode = found.choice("host", "private", "auto") if found else None
     return None if mode is None else mode == "host"
 
 

@@ -139,8 +139,8 @@ def _parse_restart(text: str) -> tuple[str, int | None]:
 
 
 def _endpoint_mode(deploy: Section | None) -> str:
-    mode = deploy.get("endpoint_mode") if deploy else None
-    read = mode.choice("vip", "dnsrr") if mode and mode.text() else None
+    mode = deploy.given("endpoint_mode") if deploy else None
+    read = mode.choice("vip", "dnsrr") if mode else None
     if mode and read == "dnsrr":
         mode.report("no-traffic-diversion", "is 'dnsrr', with which the traffic-diverting feature does not work")
     return read or "vip"

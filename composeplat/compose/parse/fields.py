@@ -230,6 +230,11 @@ class Section:
         found = self.fields.get(key)
         return None if found is None or found.is_null else found
 
+    def given(self, key: str) -> Field | None:
+        """The field of a key; None for an empty text too, such as that of a variable that is not set."""
+        found = self.get(key)
+        return found if found and found.text() else None
+
     def text(self, key: str, default: str = "") -> str:
         found = self.get(key)
         text = found.text() if found else None

@@ -24,8 +24,8 @@ def parse_command(section: Section, key: str) -> tuple[str, ...] | None:
 
 def parse_service_user(section: Section) -> User | None:
     """Read the user and group, with names that are looked up in the image later."""
-    found = section.get("user")
-    read = found.value(parse_user) if found and found.text() else None
+    found = section.given("user")
+    read = found.value(parse_user) if found else None
     return None if read is None else User.of(read)
 
 

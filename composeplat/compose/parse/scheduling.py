@@ -38,8 +38,8 @@ def parse_scheduling(service: Section, deploy: Section | None, reserved: Section
 
 
 def parse_mode(deploy: Section | None) -> Mode:
-    found = deploy.get("mode") if deploy else None
-    return Mode((found.choice(*Mode) if found and found.text() else None) or Mode.REPLICATED)
+    found = deploy.given("mode") if deploy else None
+    return Mode((found.choice(*Mode) if found else None) or Mode.REPLICATED)
 
 
 def _placement(section: Section) -> Placement:

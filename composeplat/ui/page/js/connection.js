@@ -96,16 +96,16 @@ const connection = (() => {
       } catch (error) {
         if (error instanceof Refused) refusal = error;
       }
-      if (this.abort !== abort) return undefined;
+      if (this.abort !== abort) return;
       this.stop();
+      const isUnauthorized = refusal?.status === 401;
+      this.handlers.state("reconnecting", isUnauthorized ? undefined : refusal?.message);
       // A wrong code is not tried again: signing in opens the stream.
-      if (refusal?.status === 401) return this.handlers.state("reconnecting");
-      this.handlers.state("reconnecting", refusal?.message);
+      if (isUnauthorized) return;
       // One that brings a failure and ends is not to be asked for again and again.
       if (performance.now() - opened > MAX_PAUSE_MS) this.pause = FIRST_PAUSE_MS;
       this.timer = setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(this.pause * 2, MAX_PAUSE_MS);
-      return undefined;
     }
 
     async follow(abort) {

@@ -310,13 +310,17 @@ func TestForwardsGoOnAfterACut(t *testing.T) {
 	w.eventually("again", func() bool { return talk(t, address, "b") == "received b" })
 }
 
+func freePort(t *testing.T) int {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer free.Close()
+	return free.Addr().(*net.TCPAddr).Port
+}
+
 func TestReverseForwards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	port := freePort(t)
 	w.config.Reverse = []ReverseConfig{{port, echo(t).Addr().String()}}
 	w.startSynced()
 	address := "127.0.0.1:" + strconv.Itoa(port)
@@ -343,10 +347,7 @@ func TestAProgramThatIsAskedToEndAndLosesItsContainer(t *testing.T) {
 func TestAReverseForwardToAServerOfIPv6(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	port := freePort(t)
 	here := echoAt(t, net.IPv6loopback).Addr().(*net.TCPAddr).Port
 	w.config.Reverse = []ReverseConfig{{port, net.JoinHostPort("127.0.0.1", strconv.Itoa(here))}}
 	w.startSynced()
