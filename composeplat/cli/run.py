@@ -17,9 +17,9 @@ from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, stack_for
-from composeplat.cli.run_image import Process, read_process, read_user
 from composeplat.cli.run_job import run_job
 from composeplat.cli.selection import Choice, with_choice
+from composeplat.cli.service_image import Process, read_entrypoint, read_process, read_user
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, container_of
 from composeplat.compose.model import User
@@ -121,19 +121,23 @@ def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> Non
 
 
 def _args(container: Object, options: RunOptions, planned: Planned, service: ServicePlan) -> list[str]:
-    image: Process = ((), ())
-    if needs_image(container, options):
-        read = read_process(container["image"], planned)
-        if read is None and not options.command:
-            message = f"the command of image '{container['image']}' can't be read from its registry"
-            raise ComposeplatError(message, f"name a command: platform run {service.name} COMMAND")
-        if read is None:
-            progress.note(f"the registry of image '{container['image']}' does not answer: it runs without entrypoint")
-        image = read or image
-    args = choose_args(container, options, image)
+    args = choose_args(container, options, _image_process(container, options, planned, service))
     if not args:
         raise ComposeplatError(f"service '{service.name}' has no command", f"platform run {service.name} COMMAND")
     return args
+
+
+def _image_process(container: Object, options: RunOptions, planned: Planned, service: ServicePlan) -> Process:
+    """Read what the command needs of the image: its entrypoint, and its own command unless there is another."""
+    if not needs_image(container, options):
+        return ((), ())
+    if options.command:
+        return (read_entrypoint(container["image"], planned), ())
+    process = read_process(container["image"], planned)
+    if process is None:
+        message = f"the command of image '{container['image']}' can't be read from its registry"
+        raise ComposeplatError(message, f"name a command: platform run {service.name} COMMAND")
+    return process
 
 
 def _environment(pairs: list[str]) -> dict[str, str]:

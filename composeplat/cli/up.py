@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import field
 from typing import Annotated
@@ -20,14 +20,15 @@ from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, report_publications, stack_for
 from composeplat.cli.questions import ask_number
 from composeplat.cli.selection import READING, WORKING, Choice, with_choice
+from composeplat.cli.service_image import own_command
+from composeplat.cli.session_events import SessionReporter
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.dev.helper import check_helper_image
-from composeplat.dev.link import Event, Session
+from composeplat.dev.link import Session
 from composeplat.dev.session import Development, UpOptions
 from composeplat.dev.sync_paths import find_link, sync_paths
-from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, quoted
 from composeplat.engine.operations.refresh import refresh_replicas
 from composeplat.engine.outcomes import DeployOptions
@@ -78,7 +79,7 @@ def run(choice: Choice, options: UpArguments) -> int:
 def _develop(planned: Planned, development: Development, service: Service, choice: Choice, options: UpArguments) -> int:
     """Run a session from its beginning to its end, and give the deployed service back if that is wanted."""
     session = Session(
-        command=options.command or _command(service),
+        command=options.command or own_command(service, development.image, planned),
         environment=options.variables,
         terminal=is_terminal(sys.stdin) and is_terminal(sys.stdout),
         forwards=tuple(dict.fromkeys((*_mapped(service), *options.forwards))),
@@ -188,10 +189,6 @@ def _is_linked(planned: Planned, development: Development, service: Service, cho
     return show_report(report, as_json=choice.json_diagnostics)
 
 
-def _command(service: Service) -> tuple[str, ...]:
-    return (*(service.entrypoint or ()), *(service.command or ()))
-
-
 def _mapped(service: Service) -> list[tuple[int, int]]:
     return [
         (port.published, port.target) for port in service.ports if port.published is not None and port.protocol == "tcp"
@@ -220,72 +217,6 @@ def _variables(assignments: Iterable[str]) -> dict[str, str]:
         if equals or name in os.environ:
             made[name] = value if equals else os.environ[name]
     return made
-
-
-class SessionReporter:
-    """Emits the events of a session."""
-
-    def __init__(self, paths: Sequence[SyncPath] = ()) -> None:
-        self._paths = paths
-        self._is_disconnected = False
-
-    def emit(self, event: Event) -> None:
-        """Emit an event; of several failed tries to connect again people see the first."""
-        was_disconnected, self._is_disconnected = self._is_disconnected, event.get("event") == "disconnected"
-        message = (
-            ""
-            if was_disconnected and self._is_disconnected
-            else printable(session_message(self._with_local_path(event)))
-        )
-        progress.emit(progress.SessionEvent(event, message, event.get("event") in _IMPORTANT))
-
-    def _with_local_path(self, event: Event) -> Event:
-        """Return an event with the path on this machine: its own is relative to one of several folders."""
-        folder = event.get("folder")
-        if "path" not in event or not isinstance(folder, int) or not 0 <= folder < len(self._paths):
-            return event
-        return {**event, "path": os.path.relpath(os.path.join(self._paths[folder].local, event["path"]))}
-
-
-_IMPORTANT = ("conflict", "sync-stopped", "failed", "problem", "replaced")
-
-_MESSAGES = {
-    "reconnected": "connected again, to {pod}",
-    "restarted": "connected again, to {pod}; its program was restarted",
-    "disconnected": "lost the connection ({reason}); trying again, Ctrl-C ends it",
-    "forwarding": "{listen} is forwarded to port {port}",
-    "port-taken": "{requested} is in use on this machine; {listen} is used instead",
-    "first-sync": "synced: {to_container} to the container, {to_local} from it, {seconds:.1f} s",
-    "conflict": "changed on both sides: {path}; the container's is kept as {kept_as}",
-    "replaced": "{files} files of the container, which were not from this folder, differed and were replaced by this"
-    " machine's; they are kept in {kept_as}",
-    "skipped": "a file on one side and a folder on the other, left alone: {path}",
-    "sync-stopped": "the container has deleted {deletions} of {total} files: nothing was deleted here, and"
-    " this folder is not synced any more; start 'platform up' again when it is right",
-    "problem": "can't sync {path} ({side}): {reason}",
-    "port-problem": "{reason}",
-    "failed": "{reason}",
-}
-
-
-def session_message(event: Event) -> str:
-    """Return the message of an event of the link; empty for events that people need not see."""
-    match event.get("event"):
-        case "connected":
-            again = "restarted" if event.get("session") == "new" else "reconnected"
-            kind = again if event.get("reconnected") else ""
-        case "synced":
-            kind = "first-sync" if event.get("first") else ""
-        case "conflict":
-            kind = "conflict" if event.get("kept_as") else "skipped"
-        case "problem":
-            kind = "problem" if event.get("folder") != -1 else "port-problem"
-        case other:
-            kind = str(other)
-    try:
-        return _MESSAGES.get(kind, "").format_map(event)
-    except (KeyError, ValueError):
-        return ""
 
 
 def down(choice: Choice, name: str, *, volumes: bool) -> Exit:

@@ -65,6 +65,12 @@ class Replacement:
     def workload(self) -> Object | None:
         return self._get(self.kind, self.name)
 
+    def deployed_workload(self) -> Object:
+        workload = self.workload()
+        if workload is None or not belongs_to(workload, self.environment):
+            raise ComposeplatError(f"service '{self.name}' is not deployed", "platform deploy")
+        return workload
+
     def dev_workload(self) -> Object | None:
         name = dev_workload_name(self.name)
         found = self._get("Deployment", name)
@@ -115,7 +121,7 @@ class Replacement:
 
         With a holder, it has the lease as soon as there is a dev workload.
         """
-        workload = self._deployed_workload()
+        workload = self.deployed_workload()
         dev_workload = self.dev_workload()
         original = recorded_original(dev_workload) if dev_workload is not None else None
         if original is None or read_replicas(workload) > 0:
@@ -145,12 +151,6 @@ class Replacement:
             raise ComposeplatError(message, "delete the pods that use it")
         if claims == [None]:
             self.api.apply(make_sync_volume(inputs))
-
-    def _deployed_workload(self) -> Object:
-        workload = self.workload()
-        if workload is None or not belongs_to(workload, self.environment):
-            raise ComposeplatError(f"service '{self.name}' is not deployed", "platform deploy")
-        return workload
 
     def _wait_until_ended(self, uid: str, subject: str, verb: str) -> None:
         """Wait for the end of a workload's pods: two programs on one volume could corrupt it."""

@@ -20,6 +20,7 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.node_processors import node_processors
+from composeplat.cluster.snapshot import container_of
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
@@ -34,6 +35,7 @@ from composeplat.engine.backend import find_data_folder, writing
 from composeplat.engine.preflight import KINDS
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Identity, Plan, ServicePlan
+from composeplat.plan.templates import pod_template
 from composeplat.system.machine import architecture
 from composeplat.system.processes import ProcessId
 from composeplat.system.records import record
@@ -84,6 +86,12 @@ class Development:
     def is_deployed(self) -> bool:
         with Api(self.target.access) as api:
             return self._replacement(api).workload() is not None
+
+    def image(self) -> str:
+        """The image of the service's container, as deployed."""
+        with Api(self.target.access) as api:
+            workload = self._replacement(api).deployed_workload()
+        return str(container_of(pod_template(workload)["spec"], self.service.cluster_name)["image"])
 
     def _replacement(self, api: Api) -> Replacement:
         return Replacement(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from composeplat.cli.service_image import Process
 from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import User
@@ -465,6 +466,7 @@ class Developing:
     is_deployed: bool = True
     status: int = 0
     is_there: bool = True
+    process: Process | None = (("/entry",), ("unused",))
     done: list[tuple[str, str, Any]] = field(default_factory=list)
 
     @property
@@ -494,6 +496,8 @@ def developing(seam: Seam) -> Developing:
     seam.patch.setattr(Development, "down", partialmethod(_down, made))
     seam.patch.setattr(Development, "is_held_by_another", lambda _: False)
     seam.patch.setattr(Development, "is_deployed", lambda _: made.is_deployed)
+    seam.patch.setattr(Development, "image", lambda _: "example/web")
+    seam.patch.setattr("composeplat.cli.service_image.read_process", lambda *_: made.process)
     seam.patch.setattr(
         "composeplat.cli.up.refresh_replicas", lambda _, service: made.done.append(("note", service, None))
     )
@@ -512,7 +516,7 @@ def test_up(seam: Seam, developing: Developing) -> None:
     ]
     assert [(act, name) for act, name, _ in developing.done] == [("up", "web")]
     assert (session.command, session.terminal, session.forwards, session.reverse) == (
-        ("serve", "--fast"), False, ((8080, 80),), (),
+        ("/entry", "serve", "--fast"), False, ((8080, 80),), (),
     )  # fmt: skip
     assert (developing.options.size, developing.options.timeout, developing.options.take_over) == ("5Gi", 300, False)
 
@@ -528,6 +532,35 @@ def test_options_of_up(seam: Seam, developing: Developing) -> None:
     assert (session.command, session.environment) == (("sh", "-l"), {"A": "b", "PASSWORD": "hunter2"})
     assert (session.forwards, session.reverse) == (((8080, 80), (9090, 90)), ((7000, 7000),))
     assert (options.size, options.timeout, options.take_over, options.helper) == ("1Gi", 9, True, "own/helper")
+
+
+@pytest.mark.parametrize(
+    ("process", "command"),
+    [
+        pytest.param("command: a, entrypoint: b", ("b", "a"), id="both"),
+        pytest.param("command: a, entrypoint: []", ("a",), id="cleared"),
+        pytest.param("entrypoint: b c", ("b", "c"), id="without-command"),
+        pytest.param("working_dir: /", (), id="neither"),
+    ],
+)
+def test_a_command_that_needs_no_image(
+    seam: Seam, developing: Developing, process: str, command: tuple[str, ...]
+) -> None:
+    """The image is read only for a command without an entrypoint; without both, the session is a shell."""
+    seam.patch.setattr(Development, "image", lambda _: pytest.fail("the image is read"))
+    (seam.folder / "compose.yaml").write_text(DEVELOPED.replace("command: serve --fast", process))
+    seam.platform(*UP).assert_success()
+
+    assert developing.options.session.command == command
+
+
+def test_a_registry_that_does_not_answer(seam: Seam, developing: Developing) -> None:
+    """The command then runs without the entrypoint of the image, and a note says so."""
+    developing.process = None
+    outcome = seam.platform(*UP)
+
+    assert developing.options.session.command == ("serve", "--fast")
+    assert "the registry of image 'example/web' does not answer: it runs without entrypoint" in outcome.stderr
 
 
 def test_the_status_of_up(seam: Seam, developing: Developing) -> None:
@@ -587,7 +620,7 @@ def test_up_that_is_ended_while_its_container_starts(
 
 def test_up_that_someone_else_has(seam: Seam) -> None:
     """A session that is refused ends no other one: with --down-on-exit it gave the service back that another has."""
-    (seam.folder / "compose.yaml").write_text(DEVELOPED)
+    (seam.folder / "compose.yaml").write_text(DEVELOPED.replace("command", "entrypoint"))
     holder = {"id": "theirs", "host": "their-machine", "user": "them", "seen": round(time.time())}
     head = labelled(deployment("web-platform-up"))
     head["metadata"]["labels"] |= {DEV_WORKLOAD_LABEL: "web", "app.kubernetes.io/managed-by": "composeplat"}

@@ -9,7 +9,8 @@ import pytest
 import typer
 
 from composeplat import progress
-from composeplat.cli.up import SessionReporter, read_ports, session_message
+from composeplat.cli.session_events import SessionReporter, session_message
+from composeplat.cli.up import read_ports
 from composeplat.dev.sync_rules import SyncPath
 
 

@@ -386,6 +386,18 @@ def test_a_closed_folder_stays_closed(environment: Environment) -> None:
     assert (seen.status, seen.stdout) == (0, "999:700\n999:700\nsynced\n")
 
 
+def test_a_command_has_the_entrypoint_of_the_image(environment: Environment) -> None:
+    """It runs as in the deployed service; a command after ``--`` runs as it is."""
+    environment.write("x\n", "src/file")
+    environment.write('FROM busybox:1.37\nENTRYPOINT ["env", "FROM=image"]\n', "Dockerfile")
+    environment.deploy(
+        "services:\n  web: {build: ., command: ['sh', '-c', 'echo $$FROM; test -e /app/file || exec sleep 600'],"
+        " stop_grace_period: 0, volumes: ['./src:/app']}\n"
+    ).expect()
+    assert plainly(environment, "web").stdout == "image\n"
+    assert plainly(environment, "web", "--", "sh", "-c", "echo $FROM.").stdout == ".\n"
+
+
 def test_without_a_host_volume(shop: Environment) -> None:
     """A service that names no files can't be developed, and is reported so at its place."""
     ran = shop.platform("up", "api", "--domain", "localhost").expect(1)

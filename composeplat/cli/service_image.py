@@ -1,4 +1,4 @@
-"""What ``platform run`` reads of an image in its registry: entrypoint and command, and the numbers of a user's names.
+"""What ``platform run`` and ``platform up`` read of a service's image in its registry: its process, and its users.
 
 Owns at which addresses the image is looked for, and the errors about a user. Must not know the pod that is made.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 
 from composeplat import progress
 from composeplat.cli.operations import Planned
-from composeplat.compose.model import User
+from composeplat.compose.model import Service, User
 from composeplat.compose.user_names import NUMBERS_HINT
 from composeplat.compose.variables import asks_registries
 from composeplat.diagnostics import ComposeplatError
@@ -31,6 +32,25 @@ def read_process(image: str, planned: Planned) -> Process | None:
         with contextlib.suppress(*READ_ERRORS):
             return ImageConfig(name, login_for, Deadline(TIMEOUT_S)).process()
     return None
+
+
+def read_entrypoint(image: str, planned: Planned) -> tuple[str, ...]:
+    """Read the entrypoint of an image; empty, with a note, if its registry does not answer."""
+    process = read_process(image, planned)
+    if process is None:
+        progress.note(f"the registry of image '{image}' does not answer: it runs without entrypoint")
+        return ()
+    return process[0]
+
+
+def own_command(service: Service, find_image: Callable[[], str], planned: Planned) -> tuple[str, ...]:
+    """Put the command of a service together as a container runtime does; empty if the file has none.
+
+    Only a command without an entrypoint needs the image.
+    """
+    if service.entrypoint is None and service.command:
+        return (*read_entrypoint(find_image(), planned), *service.command)
+    return (*(service.entrypoint or ()), *(service.command or ()))
 
 
 def read_user(user: User, image: str, planned: Planned) -> User:
