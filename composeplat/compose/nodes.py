@@ -21,7 +21,7 @@ from composeplat.system.records import mutable
 _CHARS_PER_NODE = 64
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
-_BOOLS = {"true", "True", "TRUE", "false", "False", "FALSE"}
+BOOLEANS = {"true", "True", "TRUE", "false", "False", "FALSE"}
 _INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z", re.ASCII)
 _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z",
@@ -33,7 +33,7 @@ _SHORT_FLOAT = re.compile(r"-?[0-9]{1,9}\.[0-9]{1,6}\Z", re.ASCII)
 
 @mutable
 class Scalar:
-    """A text with its place: ``written`` as in the file, ``text`` after substitution."""
+    """A text with its place: ``written`` as in the file, ``text`` after substitution, a boolean in lower case."""
 
     span: Span
     text: str
@@ -66,7 +66,7 @@ class Scalar:
             return True
         if self.text in _NULLS:
             return self.is_substituted
-        return not (self.text in _BOOLS or _INT.match(self.text) or _FLOAT.match(self.text))
+        return not (self.text in BOOLEANS or _INT.match(self.text) or _FLOAT.match(self.text))
 
     def to_plain(self) -> str | int | float | bool | None:
         """Return the value that the YAML 1.2 core schema sees, or the text where the value would print otherwise."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
+from composeplat.compose.nodes import BOOLEANS, Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.diagnostics import Report, Source, Span, end_of, quoted
 from composeplat.system.records import mutable
 
@@ -167,10 +167,12 @@ class _Builder:
         return Span(self.source, start.line + 1, start.column + 1, max(1, length))
 
     def _scalar(self, event: Any) -> Scalar:
-        text = event.value
+        written = event.value
         tag = self._tag(event) if event.tag else ""
         plain = not event.style and event.tag != _STR  # the C parser says "" where the other says None
-        return Scalar(self._span(event), text, text, plain, tag)
+        # Compose prints a boolean so where a key wants a text.
+        text = written.lower() if plain and written in BOOLEANS else written
+        return Scalar(self._span(event), text, written, plain, tag)
 
     def _tag(self, event: Any) -> str:
         tag: str | None = event.tag

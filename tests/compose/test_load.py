@@ -323,6 +323,22 @@ def test_feature_flag(project: Project, layers: Mapping[str, str], expected: boo
     assert expected is ("affinity" in reading.pod("StatefulSet", "a"))
 
 
+def test_booleans_in_the_environment(project: Project) -> None:
+    """They are in lower case as in Compose, also when files are merged; texts and numbers stay as they are."""
+    written = "{A: True, B: 'True', C: FALSE, D: \"${T}\", E: Yes, F: tRue, G: !!str True, H: 1.10, I: 022}"
+    expected = {"A": "true", "B": "True", "C": "false", "D": "True", "E": "Yes", "F": "tRue", "G": "True"}
+    expected |= {"H": "1.10", "I": "022"}
+    text = f"services: {{web: {{image: nginx, environment: {written}, labels: {{x: True}}}}}}\n"
+    single = project(text, T="True").read()
+    override = "services: {web: {environment: [J=True], labels: [y=True]}}\n"
+    merged = project({"compose.yaml": text, "compose.override.yaml": override}, T="True").read()
+
+    assert variables(single) == expected
+    assert variables(merged) == {**expected, "J": "True"}
+    assert single.loaded.project.services["web"].labels == {"x": "true"}
+    assert merged.loaded.project.services["web"].labels == {"x": "true", "y": "True"}
+
+
 def test_environment_over_env_files(project: Project) -> None:
     """Later env files win over earlier ones, and ``environment`` over all, also with an empty or absent value."""
     folder = project(
