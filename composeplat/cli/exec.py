@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from dataclasses import replace
 from typing import Annotated
@@ -13,7 +12,7 @@ import typer
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
-from composeplat.cli.interrupts import ended_by_signals
+from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
@@ -31,13 +30,8 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
     container = find_container(planned, service, f"exec --name {planned.plan.environment} {service} …")
     terminal = not no_terminal and is_terminal(sys.stdin) and is_terminal(sys.stdout)
     command = replace(container, args=args, terminal=terminal)
-    # Ctrl-C interrupts the command in the container, not this process.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        with ended_by_signals():
-            return run_command(command, planned.target, os.environ)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with ended_by_signals(), interrupts_ignored():
+        return run_command(command, planned.target, os.environ)
 
 
 def find_container(planned: Planned, service: str, usage: str) -> Command:

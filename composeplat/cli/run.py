@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ from composeplat import progress
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
-from composeplat.cli.interrupts import ended_by_signals
+from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.run_job import run_job
 from composeplat.cli.selection import Choice, with_choice
@@ -68,7 +67,8 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
         with ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
             command = _command(pod, found, args, planned, no_terminal=no_terminal)
             if command.terminal or options.kept:
-                return _run_in(command, planned)
+                with interrupts_ignored():
+                    return container_commands.run_command(command, planned.target, os.environ)
             return container_commands.run_interruptible(
                 command, planned.target, os.environ, lambda: pods.interrupt(pod)
             )
@@ -90,15 +90,6 @@ def _command(pod: str, service: ServicePlan, args: list[str], planned: Planned, 
         args=tuple(args),
         terminal=terminal,
     )
-
-
-def _run_in(command: Command, planned: Planned) -> int:
-    # Ctrl-C is the command's, or ends the link to it.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        return container_commands.run_command(command, planned.target, os.environ)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _check_trigger(planned: Planned, service: str) -> None:
