@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"log"
 	"net"
 	"net/http"
@@ -110,6 +112,7 @@ func forward(w http.ResponseWriter, r *http.Request, to route) {
 		return
 	}
 	proxy := &httputil.ReverseProxy{
+		Transport: toPods,
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(&url.URL{Scheme: "http", Host: to.Target})
 			request.SetXForwarded()
@@ -122,4 +125,26 @@ func forward(w http.ResponseWriter, r *http.Request, to route) {
 		},
 	}
 	proxy.ServeHTTP(w, r)
+}
+
+// toPods connects to Services and pods.
+var toPods = newTransport(2*time.Second, 5)
+
+// newTransport returns the default transport, but for connections that get no answer in time: those are tried again. The first
+// packet of a connection decides where the node sends all of them; one that leaves before kube-proxy knows a new pod never
+// arrives, however often it is repeated.
+func newTransport(timeout time.Duration, tries int) *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	dialer := net.Dialer{Timeout: timeout}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		for left := tries; ; left-- {
+			connection, err := dialer.DialContext(ctx, network, address)
+			var failure net.Error
+			isLate := errors.As(err, &failure) && failure.Timeout() && ctx.Err() == nil
+			if !isLate || left <= 1 {
+				return connection, err
+			}
+		}
+	}
+	return transport
 }

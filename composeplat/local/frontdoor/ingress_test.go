@@ -1,14 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -191,4 +194,73 @@ func TestRoutesAreReadAgain(t *testing.T) {
 	check(t, os.Remove(path))
 	time.Sleep(250 * time.Millisecond)
 	until("b c ")
+}
+
+// fullListener listens, and answers no connection until its queue is emptied: a kernel drops the first packets then, as a node
+// does for an address without a pod.
+func fullListener(t *testing.T) (net.Listener, string) {
+	t.Helper()
+	descriptor, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(descriptor, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(descriptor, 0); err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(descriptor), "listener")
+	defer file.Close()
+	listener, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	waiting, err := net.DialTimeout("tcp", listener.Addr().String(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { waiting.Close() })
+	return listener, listener.Addr().String()
+}
+
+// A connection without an answer is tried again, and the request arrives once there is one.
+func TestATargetThatAnswersLater(t *testing.T) {
+	listener, address := fullListener(t)
+	go func() {
+		time.Sleep(300 * time.Millisecond)
+		listener.Accept()
+		http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	}()
+	client := http.Client{Transport: newTransport(100*time.Millisecond, 20)}
+	began := time.Now()
+	response, err := client.Get("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	// The kernel itself repeats a first packet after 1 s.
+	if text, _ := io.ReadAll(response.Body); string(text) != "here" || time.Since(began) > 900*time.Millisecond {
+		t.Errorf("%q after %v", text, time.Since(began))
+	}
+}
+
+// Where no answer comes, the request fails after the last try; a refused connection fails at once.
+func TestATargetThatNeverAnswers(t *testing.T) {
+	_, address := fullListener(t)
+	client := http.Client{Transport: newTransport(50*time.Millisecond, 3)}
+	began := time.Now()
+	if _, err := client.Get("http://" + address); err == nil || time.Since(began) < 150*time.Millisecond {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	client = http.Client{Transport: newTransport(time.Minute, 3)}
+	if _, err := client.Get("http://" + closed.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
 }
