@@ -228,6 +228,18 @@ def test_env_file_beside_the_definition(project: Project) -> None:
     assert image(folder.read("a/compose.yaml")) == "app:beside"
 
 
+@pytest.mark.parametrize("shell", [{}, {"COMPOSE_FILE": "a/b.yaml"}])
+def test_env_file_here_of_a_definition_that_a_variable_names(project: Project, shell: Mapping[str, str]) -> None:
+    """Where COMPOSE_FILE names it, the env file of where we stand wins over the one beside the definition."""
+    text = "services: {web: {image: 'app:${TAG}', command: '$OTHER $BOTH'}}"
+    beside = {"a/b.yaml": text, "a/.env": "TAG=beside\nOTHER=other\nBOTH=$TAG-$OTHER\n"}
+    here = {".env": "TAG=here\n" + ("" if shell else "COMPOSE_FILE=a/b.yaml\n")}
+
+    assert image(project(beside | here, **shell).read()) == "app:here"
+    assert project(beside | here, **shell).read().loaded.project.services["web"].command == ("other", "here-other")
+    assert image(project({"a/b.yaml": TAGGED} | here, **shell).read()) == "app:here"
+
+
 def test_no_env_file_beside_the_definition(project: Project) -> None:
     """Where the definition's folder has none, none counts."""
     folder = project({"a/compose.yaml": TAGGED, ".env": "TAG=here\n"})

@@ -47,21 +47,28 @@ def first_variables(request: Request, sources: Sources) -> Variables:
     if named:
         return _layered(request, named, sources, None)
     own = default_env_file(shell, request.folder)
-    if request.files or shell.lookup("COMPOSE_FILE") or not own:
+    if request.files or not own:
         return shell
-    # It is read again, with its messages, if it is also the definition's env file.
+    # It is read again, with its messages, if it is also an env file of the definition.
     return _layered(request, [own], Sources(request, Report()), project_root(request, request.folder))
 
 
 def project_variables(request: Request, first: Variables, folder: Path, sources: Sources) -> Variables:
-    """Add the ``.env`` beside the definition, unless env files are given."""
+    """Add the ``.env`` beside the definition, unless env files are given.
+
+    If COMPOSE_FILE names the definition, the ``.env`` of the current folder comes first.
+    """
     shell = Variables.from_layers(request.shell, {}, request.platform)
     if _named_env_files(request, shell):
         return first
-    own = default_env_file(shell, folder)
-    if not own:
-        return shell
-    return _layered(request, [own], sources, project_root(request, folder))
+    is_named_by_variable = not request.files and first.lookup("COMPOSE_FILE")
+    folders = dict.fromkeys((request.folder, folder) if is_named_by_variable else (folder,))
+    variables = shell
+    for at in folders:
+        if own := default_env_file(shell, at):
+            read = sources.env(own, variables, project_root(request, at))
+            variables = variables.with_defaults(sources.shown(own), read)
+    return variables
 
 
 def default_env_file(variables: Variables, folder: Path) -> str:
