@@ -69,11 +69,11 @@ def _apply_tags(node: Node, path: PathKey, report: Report | None) -> Node:
 
 def _filter_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
     """Drop reset entries and duplicates; the other entries keep their indices."""
-    kept = [(index, item) for index, item in enumerate(node.items) if item.tag != _RESET]
+    kept = [(index, item) for index, item in node.indexed_items if item.tag != _RESET]
     identify = _IDENTITIES.get(_pattern(path))
     if identify is not None:
         kept = list({identify(item): (index, item) for index, item in kept}.values())
-    indices = tuple(index for index, _ in kept) if len(kept) < len(node.items) else ()
+    indices = tuple(index for index, _ in kept) if len(kept) < len(node.items) else node.indices
     items = [_apply_tags(item, (*path, index), report) for index, item in kept]
     return Sequence(node.span, items, "", node.size, indices)
 

@@ -403,6 +403,50 @@ def test_include_under_own(project: Project) -> None:
     assert reading.loaded.settings.environment == "demo"
 
 
+def test_two_includes(project: Project) -> None:
+    """The first include that sets a key wins, and its services come first."""
+    files = {
+        "compose.yaml": "include: [a.yaml, b.yaml]\nservices: {own: {image: own}}",
+        "a.yaml": "services: {web: {image: a, environment: {A: a, X: a}}, a: {image: a}}",
+        "b.yaml": "services: {b: {image: b}, web: {image: b, user: '1', environment: {B: b, X: b}}}",
+    }
+
+    reading = project(files).read()
+
+    assert image(reading) == "a"
+    assert variables(reading) == {"A": "a", "B": "b", "X": "a"}
+    assert list(reading.loaded.project.services) == ["web", "a", "b", "own"]
+
+
+def test_tags_of_an_included_file(project: Project) -> None:
+    """They are applied among its own files, and change neither another include nor the including file."""
+    files = {
+        "compose.yaml": "include: [{path: [a.yaml, o.yaml]}, b.yaml]\nservices: {web: {environment: {OWN: 1}}}",
+        "a.yaml": "services: {web: {image: a, command: [a], environment: {A: 1}}}",
+        "o.yaml": "services: {web: {command: !reset null, environment: !override {O: 1}}}",
+        "b.yaml": "services: {web: {image: b, command: [b], environment: {B: 1}}}",
+    }
+
+    reading = project(files).read()
+
+    assert variables(reading) == {"OWN": "1", "O": "1", "B": "1"}
+    assert reading.loaded.project.services["web"].command == ("b",)
+
+
+def test_what_two_includes_both_include(project: Project) -> None:
+    """It is taken once: lists that are appended stay as they are."""
+    files = {
+        "compose.yaml": "include: [a.yaml, b.yaml]",
+        "a.yaml": "include: [db.yaml]\nservices: {a: {image: a}}",
+        "b.yaml": "include: [db.yaml]\nservices: {b: {image: b}}",
+        "db.yaml": "services: {db: {image: db, post_start: [{command: [migrate]}]}}",
+    }
+
+    reading = project(files).read(full=True)
+
+    assert [hook.command for hook in reading.loaded.project.services["db"].container.post_start] == [("migrate",)]
+
+
 def test_paths_of_an_included_file(project: Project) -> None:
     """Paths in an included file are relative to its own folder, or to the one that is given."""
     files = {

@@ -14,12 +14,12 @@ from composeplat.compose.interpolate import interpolate
 from composeplat.compose.load.extends import Extends, local_path, real_path
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.load.variables import default_env_file
-from composeplat.compose.merge import merge
-from composeplat.compose.nodes import Mapping, Node, Scalar
+from composeplat.compose.merge import apply_tags, merge
+from composeplat.compose.nodes import Mapping, Node, Scalar, to_plain
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.values import parse_path
 from composeplat.compose.variables import VariableReferences, Variables
-from composeplat.diagnostics import Source, Span
+from composeplat.diagnostics import Report, Source, Span
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 from composeplat.system.records import record
@@ -68,9 +68,9 @@ class Documents:
             for raw in nodes:
                 self.of_sources[raw.span.source.order] = variables
                 node = interpolate(raw, variables, self.report, self.references) if self.substitute else raw
+                node = self._with_includes(node, variables)
                 if self._extends is not None:
                     node = self._extends.apply(node, real_path(path), variables)
-                node = self._with_includes(node, variables)
                 whole = node if whole is None else merge(whole, node, self.report)
             self._trail.pop()
         return self._nothing(texts[0][0]) if whole is None else whole
@@ -89,7 +89,7 @@ class Documents:
         for item in Field(Context(self.report, variables), include, ("include",)).items("a list of files"):
             part = self._include(item, variables)
             if part is not None:
-                under = part if under is None else merge(under, part, self.report)
+                under = part if under is None else _merge_includes(under, part, self.report)
         own = _without(node, ("include",))
         return own if under is None else merge(under, own, self.report)
 
@@ -109,6 +109,8 @@ class Documents:
             if path != os.devnull:
                 more.update(self._env(place, path, variables.with_defaults("include", more)))
         node = self.join(texts, variables.with_defaults("include", more) if more else variables)
+        # Its tags are for its own files.
+        node = apply_tags(node, self.report)
         return _without(node, _NOT_INCLUDED) if isinstance(node, Mapping) else node
 
     def _read_include(self, item: Field, variables: Variables) -> Include | None:
@@ -178,6 +180,39 @@ class Documents:
 
 def _pairs(include: Include) -> list[tuple[Field, str]]:
     return list(zip(include.places, include.names, strict=True))
+
+
+def _merge_includes(first: Node, later: Node, report: Report) -> Node:
+    """Merge an earlier include over a later one, and keep their order."""
+    return _in_order_of(first, merge(_without_same(later, first), first, report), depth=2)
+
+
+def _without_same(later: Node, first: Node) -> Node:
+    """Leave out what both include from the same file: its lists would be doubled."""
+    if not isinstance(later, Mapping):
+        return later
+    entries = dict(later.entries)
+    for name, (key, section) in later.entries.items():
+        known = first.get(name) if isinstance(first, Mapping) else None
+        if isinstance(section, Mapping) and isinstance(known, Mapping):
+            entries[name] = key, _without(section, tuple(x for x in section.entries if _is_same(section, known, x)))
+    return Mapping(later.span, entries, later.tag, later.size)
+
+
+def _is_same(section: Mapping, known: Mapping, name: str) -> bool:
+    later, first = section.entries[name][1], known.get(name)
+    return first is not None and later.span.source.base == first.span.source.base and to_plain(later) == to_plain(first)
+
+
+def _in_order_of(first: Node | None, merged: Node, *, depth: int) -> Node:
+    """Put the entries of the first tree before the others."""
+    if not isinstance(first, Mapping) or not isinstance(merged, Mapping) or depth == 0:
+        return merged
+    entries = {
+        name: (merged.key(name), _in_order_of(first.get(name), merged.entries[name][1], depth=depth - 1))
+        for name in dict.fromkeys((*first.entries, *merged.entries))
+    }
+    return Mapping(merged.span, entries, merged.tag, merged.size)
 
 
 def _without(node: Mapping, names: tuple[str, ...]) -> Mapping:
