@@ -5,26 +5,23 @@ tags ``!reset`` and ``!override``.
 Must not know what the keys mean, or read files: it merges two trees of nodes into one, with their places.
 
 Rules are rows keyed by path pattern. Without a row, mappings are merged, lists appended, and scalars replaced.
-Entries of a list with the same identity (a variable, a mount's target, a port) are then deduplicated: the later entry
-takes the place of the earlier one.
+Entries of a list with the same identity (:mod:`~composeplat.compose.list_entries`) are then deduplicated: the later
+entry takes the place of the earlier one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 
 from composeplat.compose.discovery import PLATFORM_NAMES
 from composeplat.compose.keys import path_of_key
+from composeplat.compose.list_entries import IDENTITIES, Pattern, by_target, new_entries
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
-from composeplat.compose.port_values import parse_port
-from composeplat.compose.values import BadValue, clean_target, parse_mount
 from composeplat.diagnostics import PathKey, Report, dotted
-
-Pattern = tuple[str, ...]
 
 _RESET, _OVERRIDE = "!reset", "!override"
 
@@ -70,7 +67,7 @@ def _apply_tags(node: Node, path: PathKey, report: Report | None) -> Node:
 def _filter_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
     """Drop reset entries and duplicates; the other entries keep their indices."""
     kept = [(index, item) for index, item in node.indexed_items if item.tag != _RESET]
-    identify = _IDENTITIES.get(_pattern(path))
+    identify = IDENTITIES.get(_pattern(path))
     if identify is not None:
         kept = list({identify(item): (index, item) for index, item in kept}.values())
     indices = tuple(index for index, _ in kept) if len(kept) < len(node.items) else node.indices
@@ -103,7 +100,7 @@ def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Nod
             _report_mount_clashes(base.items, path, report)
             _report_mount_clashes(over.items, path, report)
             _report_removed_mounts(base.items, over.items, path, report)
-            items = [*_replaced_by(over.items, base.items, path), *over.items]
+            items = [*_replaced_by(over.items, base.items, path), *new_entries(over.items, base.items)]
             return _deduplicate(Sequence(over.span, items, "", base.size + over.size), path)
         case Scalar(), Scalar():
             return over
@@ -244,11 +241,11 @@ def _rules() -> dict[Pattern, Callable[[Node], Node]]:
 _RULES = _rules()
 
 
-# the identity of list entries --------------------------------------------------------------------------------------
+# lists ---------------------------------------------------------------------------------------------------------------
 
 
 def _deduplicate(node: Sequence, path: PathKey) -> Sequence:
-    identify = _IDENTITIES.get(_pattern(path))
+    identify = IDENTITIES.get(_pattern(path))
     if identify is None:
         return node
     kept = {identify(item): item for item in node.items}
@@ -269,32 +266,13 @@ def _head(item: Node) -> object:
     return re.split("[=:]", item.text)[0] if isinstance(item, Scalar) else id(item)
 
 
-def _by_name(item: Node) -> object:
-    return item.text.partition("=")[0] if isinstance(item, Scalar) else id(item)
-
-
-def _by_text(item: Node) -> object:
-    return item.text if isinstance(item, Scalar) else id(item)
-
-
-def _by_target(item: Node) -> object:
-    """Identify a mount by its target."""
-    target = item.get("target") if isinstance(item, Mapping) else item
-    if not isinstance(target, Scalar):
-        return id(item)
-    try:
-        return clean_target(target.text) if target is not item else parse_mount(target.text).target
-    except BadValue:
-        return id(item)
-
-
 def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> None:
     """Report two mounts at the same path in one list; a later file may replace a mount."""
     if _pattern(path) != ("services", "*", "volumes"):
         return
     seen: set[object] = set()
     for where, item in (((*path, index), item) for index, item in enumerate(items) if item.tag != _RESET):
-        target = _by_target(item)
+        target = by_target(item)
         if target in seen:
             shown = _shown_part(item, "target")
             message = f"{dotted(where)} mounts at the same path as another volume of this service: {shown}"
@@ -306,9 +284,9 @@ def _report_removed_mounts(base: list[Node], over: list[Node], path: PathKey, re
     """Report mounts that the platform file removes: Docker Compose, which does not read that file, has them."""
     if _pattern(path) != ("services", "*", "volumes"):
         return
-    mounted = {_by_target(item): item for item in base if item.tag != _RESET}
+    mounted = {by_target(item): item for item in base if item.tag != _RESET}
     for index, item in enumerate(over):
-        removed = mounted.get(_by_target(item))
+        removed = mounted.get(by_target(item))
         if item.tag == _RESET and removed is not None and PurePath(item.span.source.name).name in PLATFORM_NAMES:
             where = (*path, index)
             message = f"{dotted(where)} removes a mount that Docker Compose has: {_shown_part(removed, 'source')}"
@@ -318,82 +296,3 @@ def _report_removed_mounts(base: list[Node], over: list[Node], path: PathKey, re
 def _shown_part(mount: Node, key: str) -> str:
     part = mount.get(key) if isinstance(mount, Mapping) else mount
     return part.shown if isinstance(part, Scalar) else "a volume"
-
-
-def _by_second_part(item: Node) -> object:
-    return item.text.split(":")[1] if isinstance(item, Scalar) and ":" in item.text else _by_text(item)
-
-
-def _by_port(item: Node) -> object:
-    if isinstance(item, Mapping):
-        steps = (item.get(key) for key in ("host_ip", "published", "target", "protocol"))
-        host_ip, published, target, protocol = (s.text if isinstance(s, Scalar) else "" for s in steps)
-        return (host_ip, published, target, protocol.lower() or "tcp")
-    if not isinstance(item, Scalar):
-        return id(item)
-    try:
-        port = parse_port(item.text)
-    except BadValue:
-        return id(item)
-    if len(port.pairs) != 1:
-        return (port.host_ip, port.pairs[0], port.pairs[-1], port.protocol)
-    published_port, target_port = port.pairs[0]
-    return (port.host_ip, str(published_port or ""), str(target_port), port.protocol)
-
-
-def _by_path(item: Node) -> object:
-    path = item.get("path") if isinstance(item, Mapping) else item
-    return path.text if isinstance(path, Scalar) else id(item)
-
-
-#: Keys of a service whose list entries are identified by the name before "=".
-_KEYS_BY_NAME = [
-    "annotations",
-    "build.additional_contexts",
-    "build.args",
-    "build.labels",
-    "deploy.labels",
-    "environment",
-    "labels",
-    "links",
-    "sysctls",
-]
-#: Keys of a service whose list entries are identified by their text.
-_KEYS_BY_TEXT = [
-    "build.extra_hosts",
-    "build.platform",
-    "build.platforms",
-    "build.tags",
-    "cap_add",
-    "cap_drop",
-    "dns",
-    "dns_opt",
-    "dns_search",
-    "expose",
-    "extra_hosts",
-    "label_file",
-    "networks.*.aliases",
-    "networks.*.link_local_ips",
-    "profiles",
-    "tmpfs",
-]
-
-
-def _identities() -> dict[Pattern, Callable[[Node], object]]:
-    identities: dict[Pattern, Callable[[Node], object]] = {}
-    rows: tuple[tuple[Iterable[str], Callable[[Node], object]], ...] = (
-        (_KEYS_BY_NAME, _by_name),
-        (_KEYS_BY_TEXT, _by_text),
-        (("volumes",), _by_target),
-        (("devices",), _by_second_part),
-        (("ports",), _by_port),
-        (("env_file",), _by_path),
-    )
-    for keys, identify in rows:
-        for key in keys:
-            identities[("services", "*", *key.split("."))] = identify
-    identities[("networks", "*", "labels")] = identities[("volumes", "*", "labels")] = _by_name
-    return identities
-
-
-_IDENTITIES = _identities()

@@ -261,3 +261,18 @@ def test_removed_mounts_of_other_files(project: Project) -> None:
     }
 
     assert project(files).read().notes == []
+
+
+def test_an_entry_of_both(project: Project) -> None:
+    """What both lists have is once in the merged one; a path is that of its file."""
+    rule = "services: {web: {image: x, develop: {watch: [{action: sync, path: src, target: /src}]}}}"
+    files = {"a/one.yaml": rule, "a/two.yaml": rule, "part/c.yaml": rule, "c.yaml": f"include: [part/c.yaml]\n{rule}"}
+
+    same = project(files).read("a/one.yaml", "a/two.yaml", full=True).loaded
+    other = project(files).read("c.yaml", full=True).loaded
+
+    assert [rule.path for rule in same.project.services["web"].watch] == [f"{same.folder}/src"]
+    assert [rule.path for rule in other.project.services["web"].watch] == [
+        f"{other.folder}/part/src",
+        f"{other.folder}/src",
+    ]

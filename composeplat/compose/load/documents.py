@@ -15,7 +15,7 @@ from composeplat.compose.load.extends import Extends, local_path, real_path
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.load.variables import default_env_file
 from composeplat.compose.merge import apply_tags, merge
-from composeplat.compose.nodes import Mapping, Node, Scalar, to_plain
+from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.values import parse_path
 from composeplat.compose.variables import VariableReferences, Variables
@@ -184,24 +184,7 @@ def _pairs(include: Include) -> list[tuple[Field, str]]:
 
 def _merge_includes(first: Node, later: Node, report: Report) -> Node:
     """Merge an earlier include over a later one, and keep their order."""
-    return _in_order_of(first, merge(_without_same(later, first), first, report), depth=2)
-
-
-def _without_same(later: Node, first: Node) -> Node:
-    """Leave out what both include from the same file: its lists would be doubled."""
-    if not isinstance(later, Mapping):
-        return later
-    entries = dict(later.entries)
-    for name, (key, section) in later.entries.items():
-        known = first.get(name) if isinstance(first, Mapping) else None
-        if isinstance(section, Mapping) and isinstance(known, Mapping):
-            entries[name] = key, _without(section, tuple(x for x in section.entries if _is_same(section, known, x)))
-    return Mapping(later.span, entries, later.tag, later.size)
-
-
-def _is_same(section: Mapping, known: Mapping, name: str) -> bool:
-    later, first = section.entries[name][1], known.get(name)
-    return first is not None and later.span.source.base == first.span.source.base and to_plain(later) == to_plain(first)
+    return _in_order_of(first, merge(later, first, report), depth=2)
 
 
 def _in_order_of(first: Node | None, merged: Node, *, depth: int) -> Node:

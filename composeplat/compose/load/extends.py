@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from composeplat.compose.interpolate import interpolate
@@ -71,7 +71,10 @@ class Extends:
         if not any(isinstance(service, Mapping) and "extends" in service for _, service in services):
             return document
         file = _File(path, services, variables)
-        merged = {name: (key, self._merged(file, name, ((path, name),))) for name, (key, _) in services.entries.items()}
+        merged = {
+            name: (key, _with_own_context(own, self._merged(file, name, ((path, name),))))
+            for name, (key, own) in services.entries.items()
+        }
         entries = dict(document.entries)
         entries["services"] = (document.key("services"), Mapping(services.span, merged, services.tag, services.size))
         return Mapping(document.span, entries, document.tag, document.size)
@@ -172,6 +175,15 @@ class Extends:
         if self._sources.complete:
             place.report("no-services", f"names {place.node.shown}, which has no services")
         return None
+
+
+def _with_own_context(own: Node, merged: Node) -> Node:
+    """Give a build without a context that of the extending service, as Compose does, not the folder of another file."""
+    build = merged.get("build") if isinstance(merged, Mapping) else None
+    if not isinstance(merged, Mapping) or not isinstance(build, Mapping) or "context" in build:
+        return merged
+    entries = {**merged.entries, "build": (merged.key("build"), replace(build, span=own.span))}
+    return replace(merged, entries=entries)
 
 
 def _read_reference(whole: Field) -> tuple[Field | None, Field] | None:
