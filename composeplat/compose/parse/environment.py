@@ -21,6 +21,8 @@ def parse_environment(service: Section) -> dict[str, str | None]:
     variables: dict[str, str | None] = {}
     whole = service.get("environment")
     for name, place, value in whole.pairs() if whole else ():
+        if not name and value is None and place.node.is_substituted:
+            continue  # as in ${DEBUG:+DEBUG=1}
         if not is_env_name(name):
             # The name of a list entry may contain a variable's value, so the message leaves it out.
             shown = "" if isinstance(place.node, Scalar) and place.node.is_substituted else f", not {quoted(name)}"
