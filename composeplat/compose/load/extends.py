@@ -71,10 +71,7 @@ class Extends:
         if not any(isinstance(service, Mapping) and "extends" in service for _, service in services):
             return document
         file = _File(path, services, variables)
-        merged = {
-            name: (key, _with_own_context(own, self._merged(file, name, ((path, name),))))
-            for name, (key, own) in services.entries.items()
-        }
+        merged = {name: (key, self._merged(file, name, ((path, name),))) for name, (key, _) in services.entries.items()}
         entries = dict(document.entries)
         entries["services"] = (document.key("services"), Mapping(services.span, merged, services.tag, services.size))
         return Mapping(document.span, entries, document.tag, document.size)
@@ -113,6 +110,8 @@ class Extends:
         if not self._is_allowed(reference, step, trail):
             return None
         base = self._merged(base_file, step[1], (*trail, step))
+        if place is not None:
+            base = _with_context_of(whole.node, base)
         return base if self._fits(reference, base) else None
 
     def _is_service(self, reference: Field, file: _File, *, is_own: bool) -> bool:
@@ -177,13 +176,12 @@ class Extends:
         return None
 
 
-def _with_own_context(own: Node, merged: Node) -> Node:
-    """Give a build without a context that of the extending service, as Compose does, not the folder of another file."""
-    build = merged.get("build") if isinstance(merged, Mapping) else None
-    if not isinstance(merged, Mapping) or not isinstance(build, Mapping) or "context" in build:
-        return merged
-    entries = {**merged.entries, "build": (merged.key("build"), replace(build, span=own.span))}
-    return replace(merged, entries=entries)
+def _with_context_of(reference: Node, base: Node) -> Node:
+    """Give a build without a context the folder of the extending file, as Compose does."""
+    build = base.get("build") if isinstance(base, Mapping) else None
+    if not isinstance(base, Mapping) or not isinstance(build, Mapping) or "context" in build:
+        return base
+    return replace(base, entries={**base.entries, "build": (base.key("build"), replace(build, span=reference.span))})
 
 
 def _read_reference(whole: Field) -> tuple[Field | None, Field] | None:
