@@ -7,7 +7,39 @@ They are imported when first asked for, so that ``import composeplat`` costs not
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the types of the names, for programs that use them
+    from composeplat.components.children import (
+        ComposeEndpoints as ComposeEndpoints,
+    )
+    from composeplat.components.children import (
+        ComposeNetwork as ComposeNetwork,
+    )
+    from composeplat.components.children import (
+        ComposeService as ComposeService,
+    )
+    from composeplat.components.children import (
+        ComposeVolume as ComposeVolume,
+    )
+    from composeplat.components.service import Service as Service
+    from composeplat.components.stack import ComposeStack as ComposeStack
+    from composeplat.compose.load import Loaded as Loaded
+    from composeplat.compose.load import load_definition as load_definition
+    from composeplat.compose.options import Request as Request
+    from composeplat.compose.options import Settings as Settings
+    from composeplat.diagnostics import (
+        ComposeplatError as ComposeplatError,
+    )
+    from composeplat.diagnostics import (
+        Diagnostic as Diagnostic,
+    )
+    from composeplat.diagnostics import (
+        InvalidDefinition as InvalidDefinition,
+    )
+    from composeplat.plan import Plan as Plan
+    from composeplat.plan import make_plan as make_plan
+    from composeplat.render.manifests import render_yaml as render_yaml
 
 __version__ = "0.2.0"
 
@@ -34,8 +66,10 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 -- the table above is the one list
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        msg = f"module 'composeplat' has no attribute {name!r}"
-        raise AttributeError(msg)
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # a name that is not there is an error for type checkers too
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            msg = f"module 'composeplat' has no attribute {name!r}"
+            raise AttributeError(msg)
+        return getattr(import_module(_HOMES[name]), name)

@@ -53,6 +53,20 @@ def test_public_name(name: str) -> None:
     assert getattr(composeplat, name) is not None
 
 
+def test_types_of_public_names() -> None:
+    """A type checker finds each name where it lives: without it, all would be of type ``Any``."""
+    tree = ast.parse(Path(str(composeplat.__file__)).read_text())
+    (branch,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    found = {
+        (alias.name, alias.asname, node.module)
+        for node in branch.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+    assert found == {(name, name, home) for name, home in composeplat._HOMES.items()}
+
+
 def test_public_names_of_a_fresh_process(project: Project) -> None:
     """A program that starts with them gets functions and classes, not the modules of the same names."""
     names = ", ".join(name for name in composeplat.__all__ if name != "__version__")
