@@ -57,14 +57,12 @@ def test_types_of_public_names() -> None:
     """A type checker finds each name where it lives: without it, all would be of type ``Any``."""
     tree = ast.parse(Path(str(composeplat.__file__)).read_text())
     (branch,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imports = [node for node in branch.body if isinstance(node, ast.ImportFrom)]
     found = {
-        (alias.name, alias.asname, node.module)
-        for node in branch.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+        alias.asname: getattr(importlib.import_module(str(i.module)), alias.name) for i in imports for alias in i.names
     }
 
-    assert found == {(name, name, home) for name, home in composeplat._HOMES.items()}
+    assert found == {name: getattr(composeplat, name) for name in composeplat.__all__ if name != "__version__"}
 
 
 def test_public_names_of_a_fresh_process(project: Project) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pulumi
 
-from composeplat.cluster.kubeconfig import read_kubeconfig
+from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.late_texts import LateTexts
 from composeplat.compose.load import Loaded, find_logins, load_definition
 from composeplat.compose.load.build_inputs import check_builds
@@ -37,7 +37,13 @@ from composeplat.system.folders import cache_folder
 _OF_KEYS = ("duplicate-key", "invalid-type", "missing-key", "unknown-key")
 
 
-def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping[str, str], late: LateTexts) -> Plan:
+def plan_definition(
+    request: Request,
+    resource: pulumi.Resource,
+    images: Mapping[str, str],
+    late: LateTexts,
+    cluster: DefaultCluster,
+) -> Plan:
     """Load and plan; errors end the program with every message, as errors of Pulumi."""
     try:
         loaded = load_definition(request)
@@ -58,15 +64,19 @@ def plan_definition(request: Request, resource: pulumi.Resource, images: Mapping
         raise pulumi.RunError("\n".join(_explain_all(error, late))) from error
     except ComposeplatError as error:
         raise pulumi.RunError(with_hint(error)) from error
+    _report(loaded, plan, resource, cluster)
+    return plan.with_confidential(loaded.confidential)
+
+
+def _report(loaded: Loaded, plan: Plan, resource: pulumi.Resource, cluster: DefaultCluster) -> None:
+    """Show the warnings of a definition, what it needs, and what it publishes."""
     for diagnostic in loaded.report.at_least(Severity.WARNING):
         pulumi.log.warn(with_hint(diagnostic), resource=resource)
     for line in loaded.report.summaries():
         pulumi.log.info(show_placeholders(line), resource=resource)
-    context = read_kubeconfig(os.environ).current or "of the provider"
-    published = (publication.text for publication in publications(loaded, plan, context=context))
+    published = (publication.text for publication in publications(loaded, plan, context=cluster.name))
     for text in (*_unchecked(plan), *published):
         pulumi.log.info(show_placeholders(text), resource=resource)
-    return plan.with_confidential(loaded.confidential)
 
 
 def _with_image_users(loaded: Loaded, logins: Mapping[str, Login]) -> Loaded:

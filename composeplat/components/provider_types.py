@@ -27,7 +27,8 @@ class SettingArgs(TypedDict, total=False):
     environment_name: str
     """The name of the environment; by default the name of the resource."""
     namespace: Input[str]
-    """The namespace of the objects, which must exist; by default that of the kubeconfig's current context."""
+    """The namespace of the objects, which must exist; by default `kubernetes:namespace` of the configuration, else that
+    of the context that Pulumi uses."""
     full: bool
     profiles: list[str]
     endpoint_domain: Input[str]
@@ -59,7 +60,8 @@ class ComposeStackArgs(SettingArgs, total=False):
     timeout: float
     waits: bool
     """Whether services wait for the conditions of `depends_on` in the cluster of the kubeconfig; if not, Pulumi waits.
-    By default true, but false with a Kubernetes provider or with an output as `namespace`."""
+    By default true, but false with a Kubernetes provider, with an output as `namespace`, or if the configuration has
+    `kubernetes:cluster` or the text of a kubeconfig."""
 
 
 class RequiredServiceArgs(TypedDict):

@@ -16,8 +16,8 @@ from typing import Any
 
 import pulumi
 
-from composeplat.cluster.kubeconfig import read_kubeconfig
 from composeplat.components.children import ComposeEndpoints, ComposeService, ComposeVolume, Parts
+from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.definition import parse_logins, plan_definition, read_shell
 from composeplat.components.late_texts import LateTexts
 from composeplat.components.registrar import Registrar
@@ -54,7 +54,7 @@ class Service(ComposeService):
         **settings: Any,
     ) -> None:
         pulumi.ComponentResource.__init__(self, SERVICE_TYPE, name, None, opts)
-        late = LateTexts()
+        late, cluster = LateTexts(), DefaultCluster.of(self)
         request = Request(
             **_options(settings, late),
             standard_input=compose.encode(errors="surrogatepass"),
@@ -62,9 +62,10 @@ class Service(ComposeService):
             name=environment_name or name,
             shell=read_shell(variables, late),
             logins=parse_logins(registries, late),
+            context_namespace=cluster.namespace,
             **_of_program(),
         )
-        plan = plan_definition(request, self, {}, late)
+        plan = plan_definition(request, self, {}, late, cluster)
         late.report_unknown(self)
         self.objects = {}
         self._registrar = Registrar(name, plan, {}, request.logins, None, late, awaits=True, is_typed=True)
@@ -89,7 +90,6 @@ def _of_program() -> dict[str, Any]:
         "folder": Path.cwd(),
         "process": dict(os.environ),
         "outside_option": _OUTSIDE_OPTION,
-        "context_namespace": read_kubeconfig(os.environ).namespace(),
     }
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pulumi
 
-from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
 from composeplat.components.children import (
     Child,
@@ -23,13 +22,13 @@ from composeplat.components.children import (
     ComposeVolume,
     Parts,
 )
+from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.definition import (
     parse_images,
     parse_logins,
     plan_definition,
     plan_extra_objects,
     read_shell,
-    with_hint,
 )
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
@@ -38,13 +37,10 @@ from composeplat.components.moved_resources import Moved, MovedResources, with_s
 from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
-from composeplat.diagnostics import MissingPiece
 from composeplat.plan import Plan
 from composeplat.system.deadline import Deadline
 
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
-#: The provider of one type is that of the whole package.
-_KUBERNETES_TYPE = "kubernetes:core/v1:Namespace"
 
 
 class ComposeStack(pulumi.ComponentResource):
@@ -54,7 +50,8 @@ class ComposeStack(pulumi.ComponentResource):
     Values of variables, images and addresses may be outputs: objects get them once they are known.
     With ``waits``, our own hooks wait for Compose's conditions, in the cluster of the kubeconfig; without it, Pulumi
     waits, for which every condition is "ready".
-    The default is True, but False below a Kubernetes provider of the caller, which may be for another cluster.
+    The default is True, but False below a Kubernetes provider of the caller, which may be for another cluster, and with
+    a kubeconfig or cluster in the configuration of the default provider that can't be read here.
     """
 
     namespace: pulumi.Output[str]
@@ -109,6 +106,7 @@ class ComposeStack(pulumi.ComponentResource):
         late = LateTexts()
         logins = parse_logins(registries, late)
         is_typed = plan is None
+        cluster = DefaultCluster.of(self, waits=waits)
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
             shell = read_shell(variables, late)
@@ -139,17 +137,17 @@ class ComposeStack(pulumi.ComponentResource):
                 logins=logins,
                 outside_option=_OUTSIDE_OPTION,
                 env_files=tuple(str(path) for path in env_files),
-                context_namespace=read_kubeconfig(os.environ).namespace(),
+                context_namespace=cluster.namespace,
             )
-            plan = plan_definition(request, self, parse_images(images or {}, late), late)
+            plan = plan_definition(request, self, parse_images(images or {}, late), late, cluster)
             plan = with_selectors(plan, selectors or {})
             late.report_unknown(self)
         if waits is None:
-            waits = self.get_provider(_KUBERNETES_TYPE) is None and not late.is_late(plan.namespace)
+            waits = cluster.is_readable and not late.is_late(plan.namespace)
         if waits and late.is_late(plan.namespace):
             raise pulumi.RunError("'waits=True' needs a 'namespace' that is a plain value")
         if waits and gate is None and not pulumi.runtime.is_dry_run():
-            gate = _ambient_gate(plan, timeout)
+            gate = _default_gate(plan, timeout, cluster)
         registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
         registrar.extras = plan_extra_objects(plan, extras, transforms)
         registrar.transforms = transforms or {}
@@ -184,13 +182,10 @@ class ComposeStack(pulumi.ComponentResource):
         return {**self.files, **found}
 
 
-def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:
-    if not plan.edges:
+def _default_gate(plan: Plan, timeout: float, cluster: DefaultCluster) -> DependencyGate | None:
+    access = cluster.access() if plan.edges else None
+    if access is None:
         return None
-    try:
-        access = find_access(os.environ)
-    except MissingPiece as error:
-        raise pulumi.RunError(with_hint(error)) from error
     watcher = Watcher(access, plan.namespace, plan.environment, plan.workload_kinds)
     deadline = Deadline(timeout, plan.start_delays)
     return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=deadline, restarts_deadline=True)

@@ -603,9 +603,10 @@ def test_preview_without_a_cluster(folder: Folder) -> None:
     assert registered.hooks == []
 
 
-def test_deploy_without_a_cluster(folder: Folder) -> None:
+def test_deploy_without_a_cluster(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where we are to wait and no cluster is known, the program ends and says so."""
     place = folder.path / ".kube" / "config"
+    monkeypatch.setattr("composeplat.components.default_cluster.is_mocked", lambda: False)
 
     with pytest.raises(pulumi.RunError, match=f"^no cluster is configured: '{place}' names none"):
         run(lambda: stack(folder, waits=None))

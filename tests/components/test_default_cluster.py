@@ -1,0 +1,129 @@
+"""The cluster of a program without a Kubernetes provider: the configuration of Pulumi's default provider chooses it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime.config import set_all_config
+
+from composeplat.components.dependency_gate import DependencyGate
+from composeplat.components.service import Service
+from tests.components.test_stack import Registered, folder, run, stack
+from tests.conftest import Folder
+
+__all__ = ["folder"]
+
+CONFIG: dict[str, Any] = {
+    "current-context": "here",
+    "clusters": [
+        {"name": "near", "cluster": {"server": "http://127.0.0.1:1"}},
+        {"name": "far", "cluster": {"server": "http://192.0.2.1:2"}},
+    ],
+    "contexts": [
+        {"name": "here", "context": {"cluster": "near", "namespace": "mine"}},
+        {"name": "there", "context": {"cluster": "far", "namespace": "theirs"}},
+    ],
+}
+
+
+@pytest.fixture
+def asked(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hosts of the clusters that hooks would ask, with a kubeconfig of two contexts."""
+    (folder.path / "config").write_text(json.dumps(CONFIG))
+    monkeypatch.setenv("KUBECONFIG", str(folder.path / "config"))
+    found: list[str] = []
+
+    def note(gate: DependencyGate) -> None:
+        found.append(gate.access.host)
+        original(gate)
+
+    original = DependencyGate.__post_init__
+    monkeypatch.setattr(DependencyGate, "__post_init__", note)
+    return found
+
+
+def registered(folder: Folder, configured: dict[str, str], **more: Any) -> Registered:
+    def program() -> None:
+        set_all_config({f"kubernetes:{key}": value for key, value in configured.items()})
+        stack(folder, **{"waits": None, "namespace": "", **more})
+
+    return run(program)
+
+
+def namespace_of(found: Registered) -> str:
+    return str(found.inputs("Deployment")["metadata"]["namespace"])
+
+
+def test_the_current_context(folder: Folder, asked: list[str]) -> None:
+    """Without a configuration, it is the cluster of the current context."""
+    found = registered(folder, {})
+
+    assert (asked, found.hooks, namespace_of(found)) == (["127.0.0.1"], ["shop-wait-web"], "mine")
+
+
+def test_a_configured_context(folder: Folder, asked: list[str]) -> None:
+    """``kubernetes:context`` is the cluster in which services wait, and its namespace is the default."""
+    found = registered(folder, {"context": "there"})
+
+    assert (asked, found.hooks, namespace_of(found)) == (["192.0.2.1"], ["shop-wait-web"], "theirs")
+
+
+def test_a_configured_kubeconfig(folder: Folder, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``kubernetes:kubeconfig`` may be a path, also below the home folder."""
+    monkeypatch.delenv("KUBECONFIG")
+    found = registered(folder, {"kubeconfig": "~/config"})
+
+    assert (asked, namespace_of(found)) == (["127.0.0.1"], "mine")
+
+
+@pytest.mark.parametrize("configured", [{"kubeconfig": json.dumps(CONFIG)}, {"cluster": "far"}])
+def test_another_cluster(folder: Folder, asked: list[str], configured: dict[str, str]) -> None:
+    """A kubeconfig as a text, and a cluster beside the context, are not for hooks: there Pulumi waits."""
+    found = registered(folder, configured)
+
+    assert (asked, found.hooks) == ([], [])
+    assert "pulumi.com/skipAwait" not in found.annotations("Deployment")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "namespace"),
+    [({}, "configured"), ({"namespace": "given"}, "given"), ({"namespace": None}, "configured")],
+)
+def test_a_configured_namespace(folder: Folder, asked: list[str], arguments: dict[str, Any], namespace: str) -> None:
+    """``kubernetes:namespace`` is the default, as for every other resource of the program."""
+    found = registered(folder, {"namespace": "configured"}, **arguments)
+
+    assert (asked, namespace_of(found)) == (["127.0.0.1"], namespace)
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_service_alone() -> None:
+    """A service alone has the same default."""
+
+    def program() -> None:
+        set_all_config({"kubernetes:context": "there"})
+        Service("web", compose="image: nginx", variables={})
+
+    assert namespace_of(run(program)) == "theirs"
+
+
+def test_a_unit_test(folder: Folder) -> None:
+    """A unit test with Pulumi's mocks needs no cluster, also where services wait for others."""
+    found = registered(folder, {}, namespace="team")
+
+    assert ("kubernetes:apps/v1:Deployment", "shop-workload/web") in found.names
+    assert found.hooks == []
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_is_published(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message about published files names the cluster that they go to."""
+    shown: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", lambda text, **_: shown.append(text))
+
+    registered(folder, {"context": "there"})
+
+    assert [text.partition(",")[0] for text in shown if text.startswith("sends to")] == ["sends to cluster 'there'"]
