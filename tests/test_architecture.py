@@ -86,7 +86,7 @@ print(load_definition(Request(folder=Path.cwd())).project.services["web"].image)
 def test_unknown_name() -> None:
     """Another name can't, as from any module."""
     with pytest.raises(AttributeError, match="module 'composeplat' has no attribute 'unknown'"):
-        composeplat.unknown  # noqa: B018 -- the access is what is tested
+        composeplat.unknown  # type: ignore[attr-defined]  # noqa: B018 -- the access is what is tested
 
 
 # what is loaded -------------------------------------------------------------------------------------------------------
