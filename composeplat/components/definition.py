@@ -15,6 +15,7 @@ import pulumi
 
 from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.late_texts import LateTexts
+from composeplat.components.plain_arguments import plain_list, plain_mapping
 from composeplat.compose.load import Loaded, find_logins, load_definition
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.model import Project, Service
@@ -104,17 +105,18 @@ def _unchecked(plan: Plan) -> Iterator[str]:
 
 def read_shell(variables: Mapping[str, pulumi.Input[str]] | None, late: LateTexts) -> dict[str, str]:
     """Return the variables that a program gives, else those of its process."""
-    given = dict(os.environ) if variables is None else variables
+    given = dict(os.environ) if variables is None else plain_mapping("variables", variables)
     return {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
 
 
-def parse_images(images: Mapping[str, pulumi.Input[str]], late: LateTexts) -> dict[str, str]:
+def parse_images(images: Mapping[str, pulumi.Input[str]] | None, late: LateTexts) -> dict[str, str]:
     """Check the images that a program gives; those that are outputs when their values are known."""
     return {
         service: _check_image(service, image, parse_image)
         if isinstance(image, str)
         else late.add(f"images[{service}]", _checked_output(service, image))
-        for service, image in images.items()
+        for service, image in plain_mapping("images", images).items()
+        if image is not None
     }
 
 
@@ -194,7 +196,7 @@ def plain_logins(logins: Mapping[str, Login]) -> dict[str, Login]:
 def parse_logins(registries: Sequence[Mapping[str, pulumi.Input[str]]], late: LateTexts) -> dict[str, Login]:
     written = [
         {key: late.add(f"registries[{index}].{key}", value) for key, value in entry.items()}
-        for index, entry in enumerate(registries)
+        for index, entry in enumerate(plain_list("registries", registries, "a dictionary", Mapping))
     ]
     if any(has_placeholder(entry.get("address", "")) for entry in written):
         raise pulumi.RunError("the 'address' of an entry of 'registries' must be a plain value")

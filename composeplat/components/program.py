@@ -17,6 +17,7 @@ from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
+from composeplat.components.plain_arguments import plain_list, plain_paths
 from composeplat.components.resource_types import sdk_version
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.options import SETTINGS, Setting, Value
@@ -66,13 +67,13 @@ def declare_configured(folder: Path) -> ComposeStack:
     config = pulumi.Config("composeplat")
     arguments: dict[str, Any] = read_settings()
     arguments["namespace"] = arguments["namespace"] or pulumi.get_stack()
-    written = config.get_object("files") or [config.get("file") or ""]
+    written = plain_paths("composeplat:files", config.get_object("files")) or (config.get("file") or "",)
     stack = ComposeStack(
         pulumi.get_project(),
         file=[folder / path for path in written if path],
         environment_name=pulumi.get_project(),
         registries=_registries(config),
-        env_files=[folder / path for path in config.get_object("envFiles") or ()],
+        env_files=[folder / path for path in plain_paths("composeplat:envFiles", config.get_object("envFiles"))],
         waits=True,
         opts=_options(config.get("cluster") or _ambient_cluster()),
         **arguments,
@@ -95,7 +96,9 @@ def _configured(config: pulumi.Config, setting: Setting) -> Value:
         case str():
             value = config.get(setting.config_key)
         case tuple():
-            value = tuple(config.get_object(setting.config_key) or ())
+            value = plain_list(
+                f"composeplat:{setting.config_key}", config.get_object(setting.config_key), "a text", str
+            )
         case _:
             value = config.get_float(setting.config_key)
     return setting.default if value is None else value

@@ -20,6 +20,7 @@ from composeplat.components.children import ComposeEndpoints, ComposeService, Co
 from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.definition import parse_logins, plan_definition, read_shell
 from composeplat.components.late_texts import LateTexts
+from composeplat.components.plain_arguments import plain, read_options
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import SERVICE_TYPE
 from composeplat.compose.init_jobs import is_init_job
@@ -57,9 +58,9 @@ class Service(ComposeService):
         late, cluster = LateTexts(), DefaultCluster.of(self)
         request = Request(
             **_options(settings, late),
-            standard_input=compose.encode(errors="surrogatepass"),
-            snippet_of=service_name or name,
-            name=environment_name or name,
+            standard_input=plain("compose", compose, "").encode(errors="surrogatepass"),
+            snippet_of=plain("service_name", service_name, "") or name,
+            name=plain("environment_name", environment_name, "") or name,
             shell=read_shell(variables, late),
             logins=parse_logins(registries, late),
             context_namespace=cluster.namespace,
@@ -104,11 +105,7 @@ def _single_service(plan: Plan, name: str) -> ServicePlan:
 
 def _options(settings: Mapping[str, Any], late: LateTexts) -> dict[str, Any]:
     # No hook waits for a condition, so there is no timeout.
-    rows = {row.argument: (option, row) for option, row in SETTINGS.items() if option != "timeout"}
-    if unknown := sorted(settings.keys() - rows.keys()):
+    known = {row.argument for option, row in SETTINGS.items() if option != "timeout"}
+    if unknown := sorted(settings.keys() - known):
         raise TypeError(f"Service() got unexpected arguments: {', '.join(unknown)}")
-    read = {}
-    for argument, value in settings.items():
-        option, row = rows[argument]
-        read[option] = late.add(argument, value) if row.may_be_output else value
-    return read
+    return read_options(settings, late)

@@ -34,9 +34,10 @@ from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts
 from composeplat.components.moved_resources import Moved, MovedResources, with_selectors
+from composeplat.components.plain_arguments import plain, plain_paths, read_options
 from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
-from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
+from composeplat.compose.options import DEFAULT_TIMEOUT_S, Request
 from composeplat.plan import Plan
 from composeplat.system.deadline import Deadline
 
@@ -106,40 +107,40 @@ class ComposeStack(pulumi.ComponentResource):
         late = LateTexts()
         logins = parse_logins(registries, late)
         is_typed = plan is None
+        waits = None if waits is None else plain("waits", waits, default=True)
         cluster = DefaultCluster.of(self, waits=waits)
         if plan is None:
-            written = [file] if isinstance(file, str | Path) else list(file)
-            shell = read_shell(variables, late)
-            options = Options(
-                namespace=late.add("namespace", namespace),
-                full=full,
-                profile=tuple(profiles),
-                domain=late.add("endpoint_domain", endpoint_domain),
-                registry=late.add("registry", registry),
-                ingress_class=ingress_class,
-                gateway=gateway,
-                tls_secret=tls_secret,
-                tls_issuer=tls_issuer,
-                pod_security=pod_security,
-                fill_image=fill_image,
-                pull_secret=pull_secret,
-                allow_outside=allow_outside,
-                builder=builder,
-                timeout=timeout,
-            )
+            given = {
+                "namespace": namespace,
+                "full": full,
+                "profiles": profiles,
+                "endpoint_domain": endpoint_domain,
+                "registry": registry,
+                "ingress_class": ingress_class,
+                "gateway": gateway,
+                "tls_secret": tls_secret,
+                "tls_issuer": tls_issuer,
+                "pod_security": pod_security,
+                "fill_image": fill_image,
+                "pull_secret": pull_secret,
+                "allow_outside": allow_outside,
+                "builder": builder,
+                "timeout": timeout,
+            }
             request = Request(
-                **options.options(),
-                files=tuple(str(path) for path in written if path),
+                **read_options(given, late),
+                files=plain_paths("file", [file] if isinstance(file, str | Path) and file else file or ()),
                 folder=Path.cwd(),
-                name=environment_name or name,
-                shell=shell,
+                name=plain("environment_name", environment_name, "") or name,
+                shell=read_shell(variables, late),
                 process=dict(os.environ),
                 logins=logins,
                 outside_option=_OUTSIDE_OPTION,
-                env_files=tuple(str(path) for path in env_files),
+                env_files=plain_paths("env_files", env_files),
                 context_namespace=cluster.namespace,
             )
-            plan = plan_definition(request, self, parse_images(images or {}, late), late, cluster)
+            builder, timeout = request.builder, request.timeout
+            plan = plan_definition(request, self, parse_images(images, late), late, cluster)
             plan = with_selectors(plan, selectors or {})
             late.report_unknown(self)
         if waits is None:

@@ -1,0 +1,80 @@
+"""The arguments of a component that must be plain values, as they decide the plan.
+
+Owns the check of their types, by those of their defaults: an output would count as true or as a text without a value,
+and so would a text such as ``"false"``, which a configuration returns for what is no text there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from composeplat.components.late_texts import LateTexts
+from composeplat.compose.options import SETTINGS, Value
+from composeplat.diagnostics import quoted
+
+
+def read_options(given: Mapping[str, Any], late: LateTexts) -> dict[str, Any]:
+    """Return the settings that a program gives, by the names of their options."""
+    return {
+        row.name: late.add(row.argument, given[row.argument])
+        if row.may_be_output
+        else plain(row.argument, given[row.argument], row.default)
+        for row in SETTINGS.values()
+        if row.argument in given
+    }
+
+
+def plain(name: str, value: Any, default: Value) -> Any:
+    """Return a plain value; None, as a configuration returns for a key that it lacks, is the default."""
+    _refuse_output(name, value)
+    match default:
+        case _ if value is None:
+            return default
+        case bool():
+            _need(name, value, isinstance(value, bool), "True or False")
+        case str():
+            _need(name, value, isinstance(value, str), "a text")
+        case tuple():
+            return plain_list(name, value, "a text", str)
+        case _:
+            _need(name, value, isinstance(value, int | float) and not isinstance(value, bool), "a number")
+    return value
+
+
+def plain_list(name: str, value: Any, requirement: str, *kinds: type) -> tuple[Any, ...]:
+    _refuse_output(name, value)
+    if value is None:
+        return ()
+    _need(name, value, isinstance(value, Sequence) and not isinstance(value, str | bytes), "a list")
+    for index, item in enumerate(value):
+        _refuse_output(f"{name}[{index}]", item)
+        _need(f"{name}[{index}]", item, isinstance(item, kinds), requirement)
+    return tuple(value)
+
+
+def plain_paths(name: str, value: Any) -> tuple[str, ...]:
+    return tuple(str(path) for path in plain_list(name, value, "a path", str, Path))
+
+
+def plain_mapping(name: str, value: Any) -> Mapping[str, Any]:
+    """Return a mapping, whose values may be outputs."""
+    if isinstance(value, pulumi.Output):
+        raise pulumi.RunError(f"'{name}' must be a dictionary, not an output; its values may be outputs")
+    _need(name, value, value is None or isinstance(value, Mapping), "a dictionary")
+    found: Mapping[str, Any] = value or {}
+    return found
+
+
+def _refuse_output(name: str, value: Any) -> None:
+    if isinstance(value, pulumi.Output):
+        raise pulumi.RunError(f"'{name}' must be a plain value, not an output, as it decides the plan")
+
+
+def _need(name: str, value: Any, is_right: object, requirement: str) -> None:
+    if not is_right:
+        found = quoted(value) if isinstance(value, str) else f"of type {type(value).__name__}"
+        raise pulumi.RunError(f"'{name}' must be {requirement}, not {found}")
