@@ -106,8 +106,9 @@ class ComposeService(Child):
         bases = {context: built[base.service] for context, base in image.bases.items() if isinstance(base, BuiltImage)}
         bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
         # Other environments may share its layers, so the image stays in the registry when the stack is destroyed.
-        kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
         name = ResourceName.make(self._stack, ResourceKind.IMAGE, self._plan.cluster_name)
+        aliases = self._registrar.former_names.aliases(str(name))
+        kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=aliases)
         resource = build_image(
             str(name), image, builder, kept, bases, self._registrar.logins, late=self._registrar.late.texts
         )

@@ -2,7 +2,7 @@
 
 Owns how a program names them, and the selectors that workloads keep: by the kind and name of an object, with one alias
 or several. An alias is a URN, as ``pulumi stack --show-urns`` prints it, the name of a resource without a parent, or a
-``pulumi.Alias``.
+``pulumi.Alias``. Of a renamed component, owns the aliases of what is below its children.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pulumi
 
 from composeplat.components.definition import with_hint
+from composeplat.components.resource_names import last_part
 from composeplat.diagnostics import ComposeplatError, join_some
 from composeplat.plan.desired import DesiredObject, Plan
 from composeplat.plan.kept_selectors import keep_selectors
@@ -39,6 +40,39 @@ class MovedResources:
             return None
         listed = [given] if isinstance(given, str | pulumi.Alias) else list(given)
         return [_parse(alias) for alias in listed]
+
+
+class FormerNames:
+    """The names that a component had before, as its aliases and its parent's have them.
+
+    Pulumi passes an alias on to the children whose names start with that of the component, but not to the resources
+    below these: without aliases of their own, all objects of a renamed component would be made again.
+    """
+
+    def __init__(self, component: pulumi.Resource | None = None, parent: pulumi.Resource | None = None) -> None:
+        self._urns = list(_aliases(component))
+        self._of_parent = list(_aliases(parent))
+        self._name = component.pulumi_resource_name if component is not None else ""
+        self._parent_name = parent.pulumi_resource_name if self._of_parent and parent is not None else ""
+
+    def aliases(self, name: str) -> list[pulumi.Input[str | pulumi.Alias]]:
+        """Return the aliases of a resource whose name starts with the component's."""
+        rest = name.removeprefix(self._name)
+        found = [_named(urn, rest) for urn in self._urns]
+        if self._parent_name and self._name.startswith(self._parent_name):
+            of_component = self._name.removeprefix(self._parent_name)
+            found += [_named(urn, of_component + rest) for urn in self._of_parent]
+        return [*found]
+
+
+def _aliases(resource: pulumi.Resource | None) -> Sequence[pulumi.Input[str]]:
+    """Return the URNs of a resource's aliases; one that a provider gets from another process has none."""
+    found: Sequence[pulumi.Input[str]] = getattr(resource, "_aliases", None) or ()
+    return found
+
+
+def _named(urn: pulumi.Input[str], rest: str) -> pulumi.Output[pulumi.Alias]:
+    return pulumi.Output.from_input(urn).apply(lambda known: pulumi.Alias(name=last_part(known) + rest))
 
 
 def with_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]]) -> Plan:

@@ -15,7 +15,7 @@ from composeplat.components.image_loading import ImageLoader
 from composeplat.components.image_ports import ImagePorts
 from composeplat.components.late_texts import LateTexts
 from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, bind_value, read_salt
-from composeplat.components.moved_resources import MovedResources
+from composeplat.components.moved_resources import FormerNames, MovedResources
 from composeplat.components.resource_names import ResourceName
 from composeplat.components.resource_types import register_object, register_typed_object
 from composeplat.plan import Plan
@@ -33,6 +33,7 @@ class Registrar:
     """Registers the objects of the plan, each after the objects that it needs."""
 
     moved = MovedResources()
+    former_names = FormerNames()
 
     def __init__(
         self,
@@ -85,13 +86,14 @@ class Registrar:
     ) -> pulumi.CustomResource:
         is_salted = desired.key in self.salted
         aliases = self.moved.of(desired)
-        own = pulumi.ResourceOptions(parent=parent, hooks=hooks, retain_on_delete=keep or None, aliases=aliases)
+        name = str(ResourceName(self.stack, desired.key))
+        known = [*(aliases or ()), *self.former_names.aliases(name)] or None
+        own = pulumi.ResourceOptions(parent=parent, hooks=hooks, retain_on_delete=keep or None, aliases=known)
         opts = pulumi.ResourceOptions.merge(own, self._options_of(desired))
         # Only a program has resources of its own, with a field manager of their own.
         is_moved = aliases is not None and self._is_typed
         bound = bind(desired.manifest, self.late, awaits=self.awaits, is_moved=is_moved)
         self.ports.set_ports(bound, desired.ports_of, self.late.images)
-        name = str(ResourceName(self.stack, desired.key))
         resource = self._register_object(name, add_salt(bound) if is_salted else bound, opts)
         self.resources[desired.key] = resource
         if is_salted:
@@ -114,8 +116,10 @@ class Registrar:
         self, extra: ExtraObject, parent: pulumi.Resource, workload: pulumi.Resource
     ) -> pulumi.CustomResource:
         """Register an object of the program, after the workload that it is for; Pulumi waits for it as for any."""
-        opts = pulumi.ResourceOptions(parent=parent, depends_on=[workload], delete_before_replace=True)
-        return register_object(f"{self.stack}-extra/{extra.name}", bind_value(extra.manifest, self.late), opts)
+        name = f"{self.stack}-extra/{extra.name}"
+        aliases = self.former_names.aliases(name)
+        opts = pulumi.ResourceOptions(parent=parent, depends_on=[workload], delete_before_replace=True, aliases=aliases)
+        return register_object(name, bind_value(extra.manifest, self.late), opts)
 
     def transforms_of(self, service: str) -> list[pulumi.ResourceTransform]:
         found = self.transforms.get(service, ())

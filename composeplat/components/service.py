@@ -20,6 +20,7 @@ from composeplat.components.children import ComposeEndpoints, ComposeService, Co
 from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.definition import parse_logins, plan_definition, read_shell
 from composeplat.components.late_texts import LateTexts
+from composeplat.components.moved_resources import FormerNames
 from composeplat.components.plain_arguments import plain, read_options
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import SERVICE_TYPE
@@ -70,6 +71,7 @@ class Service(ComposeService):
         late.report_unknown(self)
         self.objects = {}
         self._registrar = Registrar(name, plan, {}, request.logins, None, late, awaits=True, is_typed=True)
+        self._registrar.former_names = FormerNames(self, opts.parent if opts else None)
         self._register_all(_single_service(plan, request.snippet_of), plan, request.builder)
         self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
 

@@ -33,7 +33,7 @@ from composeplat.components.definition import (
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts
-from composeplat.components.moved_resources import Moved, MovedResources, with_selectors
+from composeplat.components.moved_resources import FormerNames, Moved, MovedResources, with_selectors
 from composeplat.components.plain_arguments import plain, plain_paths, read_options
 from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
@@ -153,6 +153,7 @@ class ComposeStack(pulumi.ComponentResource):
         registrar.extras = plan_extra_objects(plan, extras, transforms)
         registrar.transforms = transforms or {}
         registrar.moved = MovedResources(aliases, plan.objects)
+        registrar.former_names = FormerNames(self, opts.parent if opts else None)
         self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
         self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
         self.urls = pulumi.Output.all(*(late.text(url) for endpoint in plan.endpoints for url in endpoint.urls))

@@ -320,3 +320,44 @@ def test_beside_services(program: Program) -> None:
     kept = [found.get("outputs", {}) for found in resources if found["type"].startswith("composeplat:")]
     assert kept == [{"urls": []}, {}, {}, {}, {}]
     program.expect("preview", "--expect-no-changes")
+
+
+TEAM = """
+from composeplat import Service
+
+
+class Team(pulumi.ComponentResource):
+    def __init__(self, name, former=None, above=None):
+        aliases = [pulumi.Alias(name=former, parent=pulumi.ROOT_STACK_RESOURCE)] if former else None
+        super().__init__("test:index:Team", name, None, pulumi.ResourceOptions(parent=above, aliases=aliases))
+        below = pulumi.ResourceOptions(parent=self, providers=[files])
+        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": {"minAvailable": 1}}
+        ComposeStack(
+            f"{name}-shop",
+            file="shop.yaml",
+            environment_name="shop",
+            namespace="team",
+            variables={"PASSWORD": "x"},
+            extras={"web": [budget]},
+            opts=below,
+        )
+
+
+def alone(name, aliases=None):
+    keys = "image: busybox:1.37\\nvolumes: ['own:/data']\\n---\\nvolumes: {own: {}}\\n"
+    opts = pulumi.ResourceOptions(provider=files, aliases=aliases)
+    Service(name, compose=keys, service_name="alone", environment_name="alone", namespace="team", opts=opts)
+
+"""
+
+
+def test_renamed_components(program: Program) -> None:
+    """A component that is renamed with an alias, or moved below another, keeps all its objects; so do its parent's."""
+    (program.folder / "shop.yaml").write_text(TWO)
+    (program.folder / "__main__.py").write_text(f"{HEAD}{TEAM}\nTeam('blue')\nalone('store')\n")
+    program.expect("up", "--yes", "--skip-preview")
+
+    program_after = f"{HEAD}{TEAM}\nTeam('green', 'blue', app)\nalone('cache', [pulumi.Alias(name='store')])\n"
+    (program.folder / "__main__.py").write_text(program_after)
+
+    program.expect("preview", "--expect-no-changes")
