@@ -56,6 +56,8 @@ class DependencyGate:
     cancelled: threading.Event = field(default_factory=threading.Event)
     restarts_deadline: bool = False
     """Let the time begin with each wait: before it, a program builds images and makes resources of its own."""
+    hook_suffix: str = ""
+    """The names of hooks are unique in a program; those of components are not, below parents of different types."""
     _services: dict[str, ServicePlan] = field(default_factory=dict)
     _edges: dict[str, list[Edge]] = field(default_factory=dict)
     """By the service that waits."""
@@ -82,7 +84,7 @@ class DependencyGate:
             if self.before_create is not None and not args.old_inputs:
                 await asyncio.get_running_loop().run_in_executor(None, self.before_create, service.workload)
 
-        hook = pulumi.ResourceHook(f"{prefix}-wait-{service.cluster_name}", before)
+        hook = pulumi.ResourceHook(f"{prefix}-wait-{service.cluster_name}{self.hook_suffix}", before)
         return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
 
     async def _wait_until_met(self, edge: Edge) -> None:
@@ -104,8 +106,14 @@ class DependencyGate:
             return False
 
         if not await poll_async(is_met, self.deadline, interval_s=_POLL_INTERVAL_S, name=edge.dependency):
-            seconds = self.deadline.seconds_for(edge.dependency)
-            raise self._refuse(edge, f"which is not {edge.condition.adjective} after {seconds:.0f} s ({state.message})")
+            raise self._refuse(edge, self._late_clause(edge, state))
+
+    def _late_clause(self, edge: Edge, state: DependencyState) -> str:
+        """Return why the wait ends with its deadline, also where the cluster has shown nothing until then."""
+        if not state.message and self.watcher.unreachable:
+            return f"whose status can't be read: {self.watcher.unreachable}"
+        seconds, reason = self.deadline.seconds_for(edge.dependency), f" ({state.message})" if state.message else ""
+        return f"which is not {edge.condition.adjective} after {seconds:.0f} s{reason}"
 
     def _snapshot_of(self, shown_by: int) -> Snapshot | None:
         """Return the latest snapshot; None before the round that shows the cluster as it was when the wait began."""

@@ -148,7 +148,7 @@ class ComposeStack(pulumi.ComponentResource):
         if waits and late.is_late(plan.namespace):
             raise pulumi.RunError("'waits=True' needs a 'namespace' that is a plain value")
         if waits and gate is None and not pulumi.runtime.is_dry_run():
-            gate = _default_gate(plan, timeout, cluster)
+            gate = _default_gate(plan, timeout, cluster, opts.parent if opts else None)
         registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
         registrar.extras = plan_extra_objects(plan, extras, transforms)
         registrar.transforms = transforms or {}
@@ -184,10 +184,17 @@ class ComposeStack(pulumi.ComponentResource):
         return {**self.files, **found}
 
 
-def _default_gate(plan: Plan, timeout: float, cluster: DefaultCluster) -> DependencyGate | None:
+def _default_gate(
+    plan: Plan, timeout: float, cluster: DefaultCluster, parent: pulumi.Resource | None
+) -> DependencyGate | None:
     access = cluster.access() if plan.edges else None
     if access is None:
         return None
-    watcher = Watcher(access, plan.namespace, plan.environment, plan.workload_kinds)
-    deadline = Deadline(timeout, plan.start_delays)
-    return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=deadline, restarts_deadline=True)
+    return DependencyGate(
+        plan=plan,
+        access=access,
+        watcher=Watcher(access, plan.namespace, plan.environment, plan.workload_kinds),
+        deadline=Deadline(timeout, plan.start_delays),
+        restarts_deadline=True,
+        hook_suffix=f"-of-{parent.pulumi_resource_type}-{parent.pulumi_resource_name}" if parent else "",
+    )

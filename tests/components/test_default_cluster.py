@@ -110,6 +110,23 @@ def test_a_service_alone() -> None:
     assert namespace_of(run(program)) == "theirs"
 
 
+@pytest.mark.usefixtures("asked")
+def test_two_of_one_name(folder: Folder) -> None:
+    """Below parents of different types two components may have the same name: their hooks have names of their own."""
+
+    def program() -> None:
+        stack(folder, waits=None)
+        for kind in ("test:index:Staging", "test:index:Production"):
+            parent = pulumi.ComponentResource(kind, "app")
+            stack(folder, waits=None, opts=pulumi.ResourceOptions(parent=parent))
+
+    assert run(program).hooks == [
+        "shop-wait-web",
+        "shop-wait-web-of-test:index:Production-app",
+        "shop-wait-web-of-test:index:Staging-app",
+    ]
+
+
 def test_a_unit_test(folder: Folder) -> None:
     """A unit test with Pulumi's mocks needs no cluster, also where services wait for others."""
     found = registered(folder, {}, namespace="team")

@@ -70,6 +70,22 @@ def held(
     return "", failures, messages
 
 
+def test_a_cluster_that_is_silent_until_the_deadline() -> None:
+    """A deadline that passes before the cluster has shown anything is a failure of the cluster, with its reason."""
+    api = ServicePlan(name="api", cluster_name="api", workload_kind="Deployment", image="i", objects=())
+    db = ServicePlan(name="db", cluster_name="db", workload_kind="Deployment", image="i", objects=())
+    edge = Edge(service="api", dependency="db", condition=DependencyCondition.STARTED)
+    plan = Plan(environment="shop", namespace="team", services=(db, api), edges=(edge,))
+    gate = DependencyGate(plan=plan, access=NOWHERE, watcher=Watcher(NOWHERE, "team", "shop"), deadline=Deadline(1))
+
+    async def before_create() -> None:
+        hooks: Any = gate.hooks(api, "shop")
+        await hooks.before_create[0].callback(None)
+
+    with pytest.raises(DependencyFailed, match=r"^api waits for db, whose status can't be read: .*127\.0\.0\.1:9"):
+        asyncio.run(before_create())
+
+
 def test_a_dependency_that_fails() -> None:
     """Both are reported as data, and as a sentence, whatever the first word of the message is."""
     why, failures, _ = held(KILLED, deadline=Deadline(60))
