@@ -81,7 +81,11 @@ def make_salt() -> str:
 def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
     """Read the salt of a Secret; if someone has removed it, use its UID, which can't be guessed either."""
     metadata: pulumi.Output[Any] = secret.metadata  # type: ignore[attr-defined]
-    return metadata.apply(lambda found: str((found.get("annotations") or {}).get(SALT_ANNOTATION) or found["uid"]))
+    salt = metadata.apply(lambda found: str((found.get("annotations") or {}).get(SALT_ANNOTATION) or found["uid"]))
+    # Without the Secret as a resource: where a provider replaces it, Pulumi would replace the workloads whose
+    # properties depend on it, and delete their pods. They come after it by 'depends_on'.
+    future: Any = salt.future(with_unknowns=True)
+    return pulumi.Output(set(), future, salt.is_known(), salt.is_secret())
 
 
 def _bind_data(manifest: Manifest, data: Any, late: LateValues) -> Any:
