@@ -14,6 +14,7 @@ import pulumi
 
 from composeplat.cluster.api import FIELD_MANAGER
 from composeplat.components.late_texts import LateTexts
+from composeplat.components.outputs import independent
 from composeplat.compose.placeholders import LateNumber
 from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
@@ -84,8 +85,7 @@ def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
     salt = metadata.apply(lambda found: str((found.get("annotations") or {}).get(SALT_ANNOTATION) or found["uid"]))
     # Without the Secret as a resource: where a provider replaces it, Pulumi would replace the workloads whose
     # properties depend on it, and delete their pods. They come after it by 'depends_on'.
-    future: Any = salt.future(with_unknowns=True)
-    return pulumi.Output(set(), future, salt.is_known(), salt.is_secret())
+    return independent(salt)
 
 
 def _bind_data(manifest: Manifest, data: Any, late: LateValues) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import pulumi
@@ -26,8 +27,27 @@ def after(value: pulumi.Input[T], resource: pulumi.Resource) -> pulumi.Output[T]
     async def resources() -> set[pulumi.Resource]:
         return {*await output.resources(), resource}
 
-    future: Any = output.future(with_unknowns=True)
-    return pulumi.Output(resources(), future, output.is_known(), output.is_secret())
+    return _with_resources(output, _Deferred(resources))
+
+
+def independent(output: pulumi.Output[T]) -> pulumi.Output[T]:
+    """Leave out the resources that a value is of: its users come after them by other means, or not at all."""
+    return _with_resources(output, set())
+
+
+def _with_resources(output: pulumi.Output[T], resources: Any) -> pulumi.Output[T]:
+    future: Any = _Deferred(partial(output.future, with_unknowns=True))
+    return pulumi.Output(resources, future, _Deferred(output.is_known), _Deferred(output.is_secret))
+
+
+class _Deferred:
+    """Awaits what is made only then: Python would warn of a coroutine that a program, as it fails, never awaits."""
+
+    def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
+        self._make = make
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._make().__await__()
 
 
 def read_name(resource: pulumi.CustomResource) -> pulumi.Output[str]:

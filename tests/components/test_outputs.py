@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pulumi
 import pytest
 from pulumi.runtime.rpc import UNKNOWN
 
-from composeplat.components.outputs import after
+from composeplat.components.outputs import after, independent
 from composeplat.components.stack import ComposeStack
 from tests.components.test_late_texts import unknown
 from tests.components.test_stack import DIGEST, SECRET, Registered, run
@@ -222,3 +223,17 @@ def test_after() -> None:
         "first",
         "second",
     ]
+
+
+def test_nothing_is_begun_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No coroutine is made before it is awaited: as a program fails, Python would warn of each that never was."""
+    begun: list[str] = []
+
+    async def program() -> None:
+        value: pulumi.Output[str] = pulumi.Output.from_input("x")
+        for name in ("future", "is_known", "is_secret"):
+            monkeypatch.setattr(value, name, lambda *_, name=name, **__: begun.append(name), raising=False)
+        assert isinstance(independent(value), pulumi.Output)
+        assert begun == []
+
+    asyncio.run(program())
