@@ -22,6 +22,7 @@ from composeplat.components.resource_names import (
     VOLUME_TYPE,
     ResourceName,
 )
+from composeplat.components.resource_types import KubernetesObject
 from composeplat.plan import Plan
 from composeplat.plan.desired import (
     BuiltImage,
@@ -38,7 +39,7 @@ from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 class Child(pulumi.ComponentResource):
     """A part of a stack, with the objects below it."""
 
-    objects: dict[str, pulumi.CustomResource]
+    objects: dict[str, KubernetesObject]
     """Its objects, by kind and name: ``Deployment/web``."""
 
     def __init__(self, token: str, name: ResourceName, registrar: Registrar, opts: pulumi.ResourceOptions) -> None:
@@ -57,7 +58,7 @@ class Child(pulumi.ComponentResource):
 class ComposeVolume(Child):
     """A named volume: its claim, which stays when the stack is destroyed."""
 
-    claim: pulumi.CustomResource
+    claim: KubernetesObject
 
     def __init__(self, stack: str, plan: VolumePlan, registrar: Registrar, opts: pulumi.ResourceOptions) -> None:
         super().__init__(VOLUME_TYPE, ResourceName.make(stack, ResourceKind.VOLUME, plan.cluster_name), registrar, opts)
@@ -136,7 +137,7 @@ class ComposeService(Child):
         self._endpoints.append((endpoint, urls))
 
     @property
-    def workload(self) -> pulumi.CustomResource:
+    def workload(self) -> KubernetesObject:
         """The Deployment, StatefulSet or Job with its pods; of a service in the pods of another, that one's."""
         return self._registrar.resources[ResourceKey(ResourceKind.WORKLOAD, self._plan.workload_name)]
 

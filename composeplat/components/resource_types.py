@@ -31,6 +31,9 @@ CLASSES = {
     ("v1", "Secret"): "pulumi_kubernetes.core.v1",
     ("v1", "Service"): "pulumi_kubernetes.core.v1",
 }
+#: An object as a resource, for programs: of the class of its kind, with its outputs as attributes. Which class it is,
+#: is known as the program runs.
+KubernetesObject = Any
 _SECRET = ("v1", "Secret")
 _SECRET_FIELDS = ("data", "stringData")
 

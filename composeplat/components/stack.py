@@ -37,6 +37,7 @@ from composeplat.components.moved_resources import FormerNames, Moved, MovedReso
 from composeplat.components.plain_arguments import plain, plain_paths, read_options
 from composeplat.components.registrar import Registrar, Transforms
 from composeplat.components.resource_names import STACK_TYPE
+from composeplat.components.resource_types import KubernetesObject
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Request
 from composeplat.plan import Plan
 from composeplat.system.deadline import Deadline
@@ -63,7 +64,7 @@ class ComposeStack(pulumi.ComponentResource):
     endpoints: dict[str, ComposeEndpoints]
     networks: dict[str, ComposeNetwork]
     """In full mode, if the definition keeps services apart."""
-    files: dict[str, pulumi.CustomResource]
+    files: dict[str, KubernetesObject]
     """The objects of configs and secrets, by kind and name, which services share."""
 
     def __init__(
@@ -177,7 +178,7 @@ class ComposeStack(pulumi.ComponentResource):
         self.endpoints = parts.endpoints
 
     @property
-    def objects(self) -> dict[str, pulumi.CustomResource]:
+    def objects(self) -> dict[str, KubernetesObject]:
         """All objects, by kind and name: ``Deployment/web``."""
         parts: tuple[Mapping[str, Child], ...] = (self.services, self.volumes, self.endpoints, self.networks)
         found = {key: item for part in parts for child in part.values() for key, item in child.objects.items()}
