@@ -63,6 +63,7 @@ class Interrupts:
     count: int = 0
     cancelled: threading.Event = field(default_factory=threading.Event)
     _before: dict[int, Any] = field(default_factory=dict)
+    _raises_first: bool = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -74,9 +75,22 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    @contextlib.contextmanager
+    def raised_at_once(self) -> Iterator[None]:
+        """Let the first one raise too: the block changes nothing, and may wait for minutes."""
+        if self.count:
+            raise Interrupted("interrupted")
+        self._raises_first = True
+        try:
+            yield
+        finally:
+            self._raises_first = False
+
     def _note(self, *_: object) -> None:
         self.count += 1
         self.cancelled.set()
+        if self._raises_first and self.count < _FORCED:
+            raise Interrupted("interrupted")
         if self.count == _FORCED:
             raise Interrupted("interrupted at once", "the next run ends the processes that are left, and continues")
 

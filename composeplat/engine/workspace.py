@@ -76,10 +76,13 @@ class Workspace:
     def prepare(self, *, builds: bool) -> None:
         """Put programs, plugins and settings in place."""
         toolchain = Toolchain(self.environment)
-        program = toolchain.need(PULUMI).path
-        for name, tool in _PLUGINS.items():
-            if name != "docker-build" or builds:
-                self.data_folder.place_plugin(name, tool.version, toolchain.need(tool).path)
+        with self.interrupts.raised_at_once():
+            program = toolchain.need(PULUMI).path
+            plugins = {
+                name: toolchain.need(tool) for name, tool in _PLUGINS.items() if name != "docker-build" or builds
+            }
+        for name, found in plugins.items():
+            self.data_folder.place_plugin(name, found.tool.version, found.path)
         project = {"name": self.environment_name, "runtime": "python", "description": "Made by platform deploy."}
         with writing(self.folder):
             variables = self._variables(program)

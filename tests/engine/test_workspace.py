@@ -11,6 +11,7 @@ import json
 import os
 import pwd
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -25,6 +26,7 @@ from typing import Any
 
 import pytest
 
+from composeplat import progress
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.moved_mark import is_begun, mark_begun, mark_moved
@@ -32,7 +34,7 @@ from composeplat.engine.operation_log import read_operation
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange
 from composeplat.engine.pulumi_errors import Busy, broke_off, explain, is_refused
-from composeplat.engine.pulumi_process import PulumiRunner
+from composeplat.engine.pulumi_process import Interrupted, PulumiRunner
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
 from composeplat.system.processes import ProcessId
@@ -194,6 +196,28 @@ def test_prepare(tmp_path: Path, port: int, programs: dict[str, str], plugins: l
         "runtime": "python",
         "description": "Made by platform deploy.",
     }
+
+
+def test_ctrl_c_while_another_setup_is_waited_for(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
+    """The first Ctrl-C ends a run that waits for its programs: nothing has to end in order yet."""
+    workspace = make_workspace(tmp_path, port, **programs)
+    cache = Cache(tmp_path / "cache")
+    cache.program_path(KUBERNETES_PROVIDER).unlink()
+    release = cache.folder / "locks" / KUBERNETES_PROVIDER.name
+    release.parent.mkdir()
+
+    def press(event: progress.Event) -> None:
+        assert event == progress.Note("waiting for another setup, which installs pulumi-resource-kubernetes 4.25.0")
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with release.open("w") as held, progress.use_handler(press), workspace.interrupts:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # A press without an effect lets the wait end with it, so that the test ends.
+        end = threading.Timer(5, fcntl.flock, (held, fcntl.LOCK_UN))
+        end.start()
+        with pytest.raises(Interrupted, match=r"^interrupted$"):
+            workspace.prepare(builds=False)
+        end.cancel()
 
 
 def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
