@@ -382,7 +382,8 @@ def _refusal(answer: http.client.HTTPResponse, body: bytes, access: Access) -> A
     try:
         message = str(json.loads(body).get("message") or "")
     except (ValueError, AttributeError):
-        message = body_text(body)
+        text = body_text(body)
+        message = f"the server at {access.address} answered {answer.status}: {text}" if text else ""
     if answer.status < http.client.BAD_REQUEST:
         place = printable(answer.headers.get("Location") or "another place")
         message = f"the server at {access.address} is not an API server: it redirects to {shorten(place)}"

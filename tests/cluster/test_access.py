@@ -783,21 +783,22 @@ def test_unauthorized(server: Server, context: str, who: str) -> None:
     ("answer", "output"),
     [
         pytest.param(refusal(403, "pods is forbidden"), "pods is forbidden", id="status-object"),
-        pytest.param(Answer(b" no such page\n", 404), "no such page", id="text"),
-        pytest.param(Answer(b'["no"]', 400), '["no"]', id="other-json"),
+        pytest.param(Answer(b" no such page\n", 404), "{server} answered 404: no such page", id="text"),
+        pytest.param(Answer(b'["no"]', 400), '{server} answered 400: ["no"]', id="other-json"),
         pytest.param(Answer(b"", 500), "the API server answered 500", id="nothing"),
         pytest.param(refusal(500, ""), "the API server answered 500", id="no-message"),
         pytest.param(
             Answer(b"<!DOCTYPE html>\n<HTML><style>a {}</style><h1>502 Bad\n Gateway</h1><p>\x1b[0mnginx</HTML>", 502),
-            "502 Bad Gateway \\x1b[0mnginx",
+            "{server} answered 502: 502 Bad Gateway \\x1b[0mnginx",
             id="page",
         ),
-        pytest.param(Answer(b"x" * 100_000, 403), "x" * 299 + "…", id="long-text"),
+        pytest.param(Answer(b"x" * 100_000, 403), "{server} answered 403: " + "x" * 299 + "…", id="long-text"),
     ],
 )
 def test_refused(server: Server, answer: Answer, output: str) -> None:
-    """A refusal has the server's own words, where it has any."""
+    """A refusal has the server's own words, where it has any; words that are no API server's name the server."""
     server.otherwise = answer
+    output = output.replace("{server}", f"the server at {server.access.address}")
 
     with Api(server.access) as api, pytest.raises(ApiError) as caught:
         api.get("/version")
