@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential
-from composeplat.diagnostics import MissingPiece
+from composeplat.diagnostics import MissingPiece, printable
 
 
 class Connector:
@@ -72,6 +72,7 @@ def _make_tls(access: Access, credential: Credential) -> ssl.SSLContext:
     try:
         # As in kubectl, data goes before a file, which need not exist then.
         file = None if access.authority_data else access.authority or None
+        _check_readable(file, credential.certificate, credential.key)
         context = ssl.create_default_context(cafile=file, cadata=access.authority_data or None)
         # Python 3.13 refuses certificates without RFC 5280's identifiers, which API servers of some providers have;
         # earlier versions refuse an authority that another one signed. Kubernetes' clients accept both.
@@ -87,6 +88,18 @@ def _make_tls(access: Access, credential: Credential) -> ssl.SSLContext:
         reason = getattr(error, "strerror", None) or str(error)
         raise MissingPiece(f"can't use the certificates that the kubeconfig names: {reason}") from error
     return context
+
+
+def _check_readable(*paths: str | None) -> None:
+    """Raise an error that names the file, as the library's does not."""
+    for path in filter(None, paths):
+        try:
+            with open(path, "rb"):
+                pass
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            message = f"can't read '{printable(path)}', which the kubeconfig names: {reason}"
+            raise MissingPiece(message, "copy the file there, or correct its path in the kubeconfig") from error
 
 
 @contextlib.contextmanager

@@ -1209,15 +1209,22 @@ def test_client_certificate(secure: Server, keys: Path, form: str, key_form: str
     assert [request.who for request in secure.asked] == ["user"]
 
 
-def test_certificate_that_is_not_there(secure: Server, tmp_path: Path) -> None:
-    """A certificate that can't be read ends a request before it is made."""
-    access = replace(secure.access, authority=str(tmp_path / "none"))
+@pytest.mark.parametrize("which", ["authority", "certificate", "key"])
+def test_certificate_that_is_not_there(secure: Server, keys: Path, tmp_path: Path, which: str) -> None:
+    """A certificate that can't be read ends a request before it is made; the message names the file."""
+    missing = str(tmp_path / "none")
+    files = {"certificate": str(keys / "user.crt"), "key": str(keys / "user.key")}
+    if which == "authority":
+        access = replace(secure.access, authority=missing)
+    else:
+        access = asked_by(secure.access, **{**files, which: missing})
 
     with Api(access) as api, pytest.raises(ApiError) as caught:
         api.get("/version")
 
-    output = "can't use the certificates that the kubeconfig names: No such file or directory"
+    output = f"can't read '{missing}', which the kubeconfig names: no such file or directory"
     assert (output, 4, []) == (str(caught.value), caught.value.exit_code, secure.paths)
+    assert caught.value.hint == "copy the file there, or correct its path in the kubeconfig"
 
 
 @pytest.fixture
