@@ -8,18 +8,37 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from composeplat.cli.compose_commands import message_for_options
+from composeplat.cli.compose_commands import message_for_option
 from composeplat.cli.help_text import FittingContext, Guide
 from composeplat.diagnostics import printable, quoted
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _STANDARD_INPUT = "-"
+#: The library's names of types -> what to write. The only numbers with a fraction are times to wait.
+_TYPES = {"float range": "number of seconds", "int range": "whole number"}
+
+
+@contextmanager
+def usage_explained(ctx: Any, message_for: Callable[[str], str | None]) -> Iterator[None]:
+    """Replace the library's message about an unknown option where there is a better one, and its names of types."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        for name, meaning in _TYPES.items():
+            error.message = error.message.replace(f"is not a valid {name}", f"is not a {meaning}")
+        raise
+    except Exception as error:
+        message = message_for(getattr(error, "option_name", ""))
+        if message is None:
+            raise
+        ctx.fail(message)
 
 
 class StrictCommand(TyperCommand):
@@ -28,11 +47,9 @@ class StrictCommand(TyperCommand):
     context_class = FittingContext
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        message = None if ctx.resilient_parsing else message_for_options(str(self.name), args)
-        if message:
-            ctx.fail(message)
         ctx.allow_extra_args = True
-        unexpected: list[str] = super().parse_args(ctx, args)
+        with usage_explained(ctx, lambda option: message_for_option(str(self.name), option)):
+            unexpected: list[str] = super().parse_args(ctx, args)
         if unexpected and not ctx.resilient_parsing:
             ctx.fail(_message(ctx.command_path, unexpected, _file_option(self.params)))
         return unexpected

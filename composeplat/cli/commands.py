@@ -16,9 +16,9 @@ import typer
 import typer.main
 
 from composeplat import __version__
-from composeplat.cli.arguments import App
+from composeplat.cli.arguments import App, usage_explained
 from composeplat.cli.completion import read_grammar
-from composeplat.cli.compose_commands import message_for
+from composeplat.cli.compose_commands import message_for, message_for_option_before
 from composeplat.cli.help_pages import HELP_OPTIONS, page_for, write_page
 from composeplat.cli.help_text import SECTIONS, Guide, Guided
 
@@ -84,7 +84,8 @@ class Commands(Guided):
         if page:
             typer.echo(write_page(page, ctx.make_formatter()))
             ctx.exit()
-        return super().parse_args(ctx, args)
+        with usage_explained(ctx, message_for_option_before):
+            return super().parse_args(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 -- as the library calls it
         return self.commands[cmd_name] if cmd_name in MODULES else None

@@ -34,6 +34,7 @@ INSTEAD: dict[str, tuple[str, str]] = {
 
 #: Options of docker compose that a command here does not have -> the command to type.
 _DEPLOY = "platform deploy, which ends when all services are ready"
+_SCALED = "platform deploy, with deploy.replicas set in the Compose file"
 OPTIONS: dict[tuple[str, str], str] = {
     ("up", "-d"): _DEPLOY,
     ("up", "--detach"): _DEPLOY,
@@ -46,17 +47,58 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("down", "--rmi"): "platform destroy; images stay in their registry",
     ("deploy", "-d"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
     ("deploy", "--detach"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
+    ("up", "--scale"): _SCALED,
+    ("deploy", "--scale"): _SCALED,
+    ("build", "--build-arg"): "platform build, with the argument below build.args in the Compose file",
+    ("build", "--no-cache"): "platform build --force, with build.no_cache: true in the Compose file",
+    ("build", "--pull"): "platform build --force, with build.pull: true in the Compose file",
+    ("build", "--push"): "platform build, which pushes",
+    ("config", "-o"): "platform config > FILE",
+    ("config", "--output"): "platform config > FILE",
+    ("exec", "-e"): "platform exec SERVICE env NAME=VALUE COMMAND",
+    ("exec", "--env"): "platform exec SERVICE env NAME=VALUE COMMAND",
+    ("exec", "-u"): "platform run --user USER SERVICE COMMAND, in a pod of its own",
+    ("exec", "--user"): "platform run --user USER SERVICE COMMAND, in a pod of its own",
+    ("exec", "-w"): "platform exec SERVICE sh -c 'cd DIR && COMMAND'",
+    ("exec", "--workdir"): "platform exec SERVICE sh -c 'cd DIR && COMMAND'",
+    ("images", "--format"): "platform images --json",
+    ("logs", "--no-color"): "platform logs, with NO_COLOR=1 in the environment",
+    ("logs", "--no-log-prefix"): "platform logs --no-prefix",
+    ("ps", "-a"): "platform status, which shows all services",
+    ("ps", "--all"): "platform status, which shows all services",
+    ("ps", "--format"): "platform status --json",
+}
+
+#: Options that are written before the command for docker compose or kubectl -> how they are written after it.
+_BEFORE: dict[str, str] = {
+    "-f": "-f FILE",
+    "--file": "--file FILE",
+    "-p": "--name NAME",
+    "--project-name": "--name NAME",
+    "--profile": "--full --profile NAME",
+    "--env-file": "--env-file FILE",
+    "-n": "-n NAMESPACE",
+    "--namespace": "--namespace NAMESPACE",
+    "--context": "--context NAME",
+    "--kubeconfig": "--kubeconfig FILE",
+    "--local": "--local",
 }
 
 
-def message_for_options(command: str, args: list[str]) -> str | None:
-    """The message about an option of docker compose, unless it belongs to a command behind ``--``."""
-    own = args[: args.index("--")] if "--" in args else args
-    found = next((arg for arg in own if (command, arg.partition("=")[0]) in OPTIONS), None)
-    if found is None:
+def message_for_option(command: str, option: str) -> str | None:
+    """The message about an option of docker compose that a command does not have; none for another option."""
+    instead = OPTIONS.get((command, option))
+    if instead is None:
         return None
-    option = found.partition("=")[0]
-    return f"No such option: {option}\n  hint: for 'docker compose {command} {option}' type {OPTIONS[command, option]}"
+    return f"No such option: {option}\n  hint: for 'docker compose {command} {option}' type {instead}"
+
+
+def message_for_option_before(option: str) -> str | None:
+    """The message about an option that comes after the command; none for another option."""
+    after = _BEFORE.get(option)
+    if after is None:
+        return None
+    return f"No such option: {option}\n  hint: options come after the command: platform COMMAND {after}"
 
 
 def message_for(command: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from composeplat.cli import options as opt
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
@@ -79,6 +80,7 @@ def exec_command(
     no_terminal: Annotated[
         bool, typer.Option("--no-tty", "-T", help="Don't attach the terminal: plain streams.")
     ] = False,
+    _interactive: opt.Interactive = False,
 ) -> int:
     """Run a command in the container of a service, and exit with its status."""
     return run(choice, service, _given_command(command), no_terminal=no_terminal)

@@ -30,7 +30,7 @@ from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, servi
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import environment_selector
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
-from composeplat.diagnostics import Exit
+from composeplat.diagnostics import Exit, printable
 from composeplat.system.records import record
 
 app = App()
@@ -42,6 +42,7 @@ _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X].*?(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
 )
+_ALL = "all"
 _POD_SUFFIX_CHARS = 6
 """The length of the end of a pod's name, with its dash."""
 
@@ -216,9 +217,7 @@ def logs_command(
     since: Annotated[
         str, typer.Option("--since", metavar="10m|TIME", help="Only lines since a duration or a time (RFC 3339).")
     ] = "",
-    tail: Annotated[
-        int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last lines of each pod.")
-    ] = None,
+    tail: Annotated[str, typer.Option("--tail", metavar="N|all", help="Only the last lines of each pod.")] = _ALL,
     timestamps: Annotated[bool, typer.Option("--timestamps", "-t", help="Print the time of each line.")] = False,
     no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print no service before a line.")] = False,
 ) -> int:
@@ -228,4 +227,13 @@ def logs_command(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--since") from error
     options = LogOptions(follow=follow, timestamps=timestamps, prefix=not no_prefix)
-    return run(choice, tuple(services or ()), replace(asked, tail=tail), options)
+    return run(choice, tuple(services or ()), replace(asked, tail=_parse_tail(tail)), options)
+
+
+def _parse_tail(text: str) -> int | None:
+    """Parse a number of lines; none is all of them."""
+    if text == _ALL:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise typer.BadParameter(f"must be a number of lines, or {_ALL}, not '{printable(text)}'", param_hint="--tail")
+    return int(text)

@@ -83,6 +83,11 @@ AllowProviders = Annotated[
         help="Full mode: run the programs that 'provider' names here. PLATFORM_ALLOW_PROVIDERS=true: always.",
     ),
 ]
+#: As of docker and kubectl, whose users type ``-it``.
+Interactive = Annotated[
+    bool,
+    typer.Option("--interactive", "-i", "--tty", "-t", help="The default: the terminal is attached if there is one."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Services = Annotated[
     list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these, and what they depend on.")

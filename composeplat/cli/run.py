@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from composeplat import progress
+from composeplat.cli import options as opt
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
@@ -189,6 +190,7 @@ def run_command(
     no_terminal: Annotated[
         bool, typer.Option("--no-tty", "-T", help="Don't attach the terminal: plain streams.")
     ] = False,
+    _interactive: opt.Interactive = False,
     no_deps: Annotated[bool, typer.Option("--no-deps", help="Run even if services that it depends on sleep.")] = False,
     rm: Annotated[
         bool, typer.Option("--rm/--keep", help="Delete the pod when the command ends, or keep it for a day.")

@@ -14,7 +14,7 @@ from composeplat.cli.compose_commands import INSTEAD, OPTIONS
 from composeplat.dev.container_commands import Command
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Project
 from tests.in_process import run_here
 
 WORKLOADS = "/apis/apps/v1/namespaces/team"
@@ -209,6 +209,48 @@ def test_an_option_of_docker_compose(command: str, option: str, tmp_path: Path) 
     assert outcome.stderr.endswith(f"Error: No such option: {option}\n{hint}")
     assert shlex.split(OPTIONS[command, option])[1].strip(",;") in MODULES
     assert "docker compose" not in run_here("up", "web", "--", "sh", option, folder=tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "option", "after"),
+    [
+        pytest.param(("-f", "compose.yaml", "up", "-d"), "-f", "-f FILE", id="file"),
+        pytest.param(("--file=compose.yaml", "ps"), "--file", "--file FILE", id="long-with-its-value"),
+        pytest.param(("-p", "shop", "logs"), "-p", "--name NAME", id="project-name"),
+        pytest.param(("--context", "prod", "status"), "--context", "--context NAME", id="as-of-kubectl"),
+    ],
+)
+def test_an_option_before_the_command(args: tuple[str, ...], option: str, after: str, tmp_path: Path) -> None:
+    """Options of docker compose and kubectl that come before a command are written after it."""
+    outcome = run_here(*args, folder=tmp_path)
+
+    hint = f"  hint: options come after the command: platform COMMAND {after}\n"
+    assert outcome.status == 2
+    assert outcome.stderr.endswith(f"Error: No such option: {option}\n{hint}")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("deploy", "--timeout", "5m"), "'--timeout': '5m' is not a number of seconds."),
+        (("rollback", "last"), "'[REVISION]': 'last' is not a whole number."),
+        (("cluster", "logs", "--tail", "all"), "'--tail': 'all' is not a whole number."),
+    ],
+)
+def test_a_number_that_is_none(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    """The message says what to write, and not the name of a type."""
+    outcome = run_here(*args, folder=tmp_path)
+
+    assert outcome.status == 2
+    assert outcome.stderr.endswith(f"Error: Invalid value for {message}\n")
+
+
+def test_an_option_of_the_command_of_exec(project: Project) -> None:
+    """What follows the service belongs to its command, also where docker compose has such an option."""
+    folder = project("services:\n  web: {image: x}\n").path
+    outcome = run_here("exec", "web", "grep", "-e", "x", folder=folder, KUBECONFIG="/nowhere/config")
+
+    assert outcome.stderr.startswith("error: no cluster is configured")
 
 
 def test_an_option_of_ours_is_none_of_docker_compose() -> None:

@@ -123,6 +123,23 @@ def test_the_logs(deployed: Seam) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("tail", "error"),
+    [
+        ("all", ""),
+        ("0", ""),
+        ("-1", "must be a number of lines, or all, not '-1'"),
+        ("ten", "must be a number of lines"),
+    ],
+)
+def test_the_last_lines_of_logs(seam: Seam, tail: str, error: str) -> None:
+    """``--tail all`` is accepted, as of docker compose; what is no number has a message."""
+    outcome = seam.platform("logs", f"--tail={tail}")
+
+    assert outcome.status == (2 if error else 0)
+    assert error in outcome.stderr
+
+
 def test_logs_without_pods(seam: Seam) -> None:
     """Where nothing is deployed that is reported."""
     outcome = seam.platform("logs")
@@ -289,8 +306,9 @@ def test_open(reachable: Seam, *, shell: dict[str, str], works: bool, shown: boo
     assert opened == (["https://shop.example.com"] if shell else [])
 
 
-def test_exec(deployed: Seam) -> None:
-    """The command runs in the pod of the service, and its status is the end."""
+@pytest.mark.parametrize("options", [(), ("-it",), ("-i", "--tty")])
+def test_exec(deployed: Seam, options: tuple[str, ...]) -> None:
+    """The command runs in the pod of the service, and its status is the end; ``-it`` is accepted, as of docker."""
     ran: list[Command] = []
 
     def run(command: Command, *_: Any) -> int:
@@ -298,7 +316,7 @@ def test_exec(deployed: Seam) -> None:
         return 7
 
     deployed.patch.setattr("composeplat.cli.exec.run_command", run)
-    outcome = deployed.platform("exec", "web", "--", "ls", "-l")
+    outcome = deployed.platform("exec", *options, "web", "--", "ls", "-l")
 
     assert (outcome.status, outcome.stdout) == (7, "")
     assert ran == [
