@@ -26,6 +26,7 @@ from composeplat.local.builder import builder_mounts, prepare_builder
 from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.containerd import note_other_version
+from composeplat.local.disk_use import read_limit
 from composeplat.local.docker_settings import read_registry_settings
 from composeplat.local.held_ports import check_ports, close_all, hold_ports
 from composeplat.local.images import File, Image, push
@@ -126,6 +127,7 @@ class LocalCluster:
             if self._supervisor() is not None:
                 self._check_ports_are_same()
                 self._check_same_networks()
+                self._check_same_limit()
                 # A start that ended before the cluster was ready may not have come to its images.
                 self._wait_until_ready(None if self.layout.ready_mark.exists() else self._programs())
                 self.layout.ready_mark.touch()
@@ -186,6 +188,12 @@ class LocalCluster:
         if self.layout.networks != json.loads(self.layout.networks_file.read_text(encoding="utf-8")):
             raise ComposeplatError(
                 f"{self.title} is running with another network for builds or pods", "stop it, then start it with this"
+            )
+
+    def _check_same_limit(self) -> None:
+        if self.layout.disk_limit not in (0, read_limit(self.layout)):
+            raise ComposeplatError(
+                f"{self.title} is running with another --disk-limit, or none", "stop it, then start it with this"
             )
 
     @property
