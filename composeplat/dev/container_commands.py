@@ -10,6 +10,7 @@ import json
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +21,9 @@ from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
 from composeplat.system.records import record
+from composeplat.system.signals import handle_signals
 from composeplat.system.threads import start_thread
-from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.setup import Found, Toolchain
 from composeplat.toolchain.tools import LINK
 
 _CHUNK_BYTES = 1024 * 1024
@@ -58,11 +60,20 @@ def may_run(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
+def _find_link(environment: Mapping[str, str]) -> Found:
+    """Find the program that connects, or download or build it: Ctrl-C ends that, as no command runs yet."""
+    toolchain = Toolchain(environment)
+    if threading.current_thread() is not threading.main_thread():
+        return toolchain.need(LINK)
+    with handle_signals({signal.SIGINT: signal.default_int_handler}):
+        return toolchain.need(LINK)
+
+
 @contextlib.contextmanager
 def _started(
     command: Command, target: Target, environment: Mapping[str, str], **streams: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    link = Toolchain(environment).need(LINK)
+    link = _find_link(environment)
     with tempfile.TemporaryDirectory(prefix="composeplat-") as folder:
         config = Path(folder) / "exec.json"
         write_private(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import tempfile
@@ -11,10 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from composeplat import progress
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cluster.access import Access
 from composeplat.dev.container_commands import Command, run_command
 from composeplat.engine.target import Target
+from composeplat.system.signals import handle_signals
+from composeplat.toolchain.tools import LINK
 from tests.cluster.objects import until
 
 COMMAND = Command(namespace="team", pod="web-1", container="web", args=("sh",), terminal=True)
@@ -48,3 +52,24 @@ def test_a_command_that_is_ended(tmp_path: Path) -> None:
 
     assert (tmp_path / "restored").exists()
     assert not [*tmp_path.glob("composeplat-*")]
+
+
+@pytest.mark.timeout(60)
+def test_ctrl_c_before_the_command_runs(tmp_path: Path) -> None:
+    """While the program that connects is waited for, Ctrl-C is not the command's yet: it had no effect."""
+    lock = tmp_path / "locks" / LINK.name
+    lock.parent.mkdir()
+
+    def press(_: progress.Event) -> None:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    environment = {"COMPOSEPLAT_CACHE": str(tmp_path), "PATH": str(tmp_path)}
+    ignored = handle_signals({signal.SIGINT: lambda *_: None})
+    with lock.open("w") as held, progress.use_handler(press), ignored:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # The test ends also where the press has no effect.
+        end = threading.Timer(5, fcntl.flock, (held, fcntl.LOCK_UN))
+        end.start()
+        with pytest.raises(KeyboardInterrupt):
+            run_command(COMMAND, TARGET, environment)
+        end.cancel()
