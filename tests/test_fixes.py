@@ -185,6 +185,17 @@ def test_a_typo_in_place_of_an_image(project: Project, service: str, hint: str) 
     assert messages_and_hints(project, f"services: {{web: {{{service}}}}}") == [(message, hint)]
 
 
+def test_keys_that_are_not_indented(project: Project) -> None:
+    """Keys of a service that are as far left as its name are services to YAML: the hint says what to do."""
+    hint = "is a key of a service: indent it further than the service's name"
+
+    assert messages_and_hints(project, "services:\n  web:\n  image: nginx\n  ports:\n  - 80\n") == [
+        ("error: services.web must be a mapping, not nothing", ""),
+        ("error: services.image must be a mapping, not the text 'nginx'", f"'image' {hint}"),
+        ("error: services.ports must be a mapping, not a list", f"'ports' {hint}"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("service", "hint"),
     [("image:nginx", "write a space after the ':'"), ("nginx:1.27", "")],

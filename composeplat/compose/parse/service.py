@@ -44,8 +44,16 @@ def _hint_for_image(whole: Field) -> str:
     return next(filter(None, (whole.ctx.report.near(name, ("image", "build")) for name in unknown)), "set one of them")
 
 
+def _open(name: str, whole: Field) -> Section | None:
+    """Open a service; one with the name of a key may be a key of the service before it."""
+    if name in SECTIONS[SERVICE] and not isinstance(whole.node, Mapping):
+        whole.report_type("a mapping", f"'{name}' is a key of a service: indent it further than the service's name")
+        return None
+    return whole.section(SERVICE)
+
+
 def parse_service(name: str, whole: Field) -> Service | None:
-    section = whole.section(SERVICE)
+    section = _open(name, whole)
     if section is None:
         return None
     image, build = section.get("image"), parse_build(section)
