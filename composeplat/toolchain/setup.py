@@ -6,6 +6,7 @@ which takes Pulumi a fifth of a second, so the cache is before it.
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import time
@@ -23,6 +24,14 @@ from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool, programs_of_release
 from composeplat.toolchain.transfer import BadDownload
 from composeplat.toolchain.versions import version_output
+
+_OTHER_FOLDER = "name another folder with COMPOSEPLAT_CACHE"
+_FIXES = {
+    errno.ENOSPC: "free space there, or ",
+    errno.EDQUOT: "free space there, or ",
+    errno.EACCES: "make what is in it yours, as after a run with sudo, or ",
+    errno.EPERM: "make what is in it yours, as after a run with sudo, or ",
+}
 
 
 class Origin(StrEnum):
@@ -76,10 +85,8 @@ class Toolchain:
             return self._make(tool)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise MissingPiece(
-                f"{tool.name} {tool.version} can't be put into {self.cache.folder}: {reason}",
-                "free space there, or name another folder with COMPOSEPLAT_CACHE",
-            ) from error
+            message = f"{tool.name} {tool.version} can't be put into {self.cache.folder}: {reason}"
+            raise MissingPiece(message, _FIXES.get(error.errno or 0, "") + _OTHER_FOLDER) from error
 
     def need_all(self, tools: Iterable[Tool]) -> dict[str, Found]:
         return {tool.name: self.need(tool) for tool in tools}

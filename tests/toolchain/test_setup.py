@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -201,7 +202,28 @@ def test_an_unwritable_cache(tmp_path: Path) -> None:
     with pytest.raises(MissingPiece, match=r"frontdoor 0\.1\.0 can't be put into .*cache: ") as caught:
         Toolchain(environment(tmp_path)).need(FRONTDOOR)
 
-    assert "COMPOSEPLAT_CACHE" in caught.value.hint
+    assert caught.value.hint == "name another folder with COMPOSEPLAT_CACHE"
+
+
+@pytest.mark.parametrize(
+    ("number", "fix"),
+    [
+        (errno.ENOSPC, "free space there, or "),
+        (errno.EACCES, "make what is in it yours, as after a run with sudo, or "),
+        (errno.EROFS, ""),
+    ],
+)
+def test_a_fix_for_an_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, fix: str) -> None:
+    """Space is freed where it is missing, and not where the cache belongs to another user."""
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("composeplat.toolchain.cache.hold_lock", fail)
+    with pytest.raises(MissingPiece) as caught:
+        Toolchain(environment(tmp_path)).need(FRONTDOOR)
+
+    assert caught.value.hint == f"{fix}name another folder with COMPOSEPLAT_CACHE"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a small disk needs root: run the tests as root")
