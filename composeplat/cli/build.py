@@ -50,7 +50,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
         write_output("".join(f"{printable(reference)}\n" for reference in outcome.images.values()))
     count = len([change for change in outcome.changes if change.kind == IMAGE])
     summary = f"built {format_count(count, 'image')}" if count else "no image changed"
-    progress.conclude(f"{summary}, {outcome.seconds:.1f} s")
+    progress.conclude(f"{summary}, {outcome.seconds:.1f} s" if images else "no service has a 'build' section")
     return Exit.DONE
 
 

@@ -32,6 +32,12 @@ INSTEAD: dict[str, tuple[str, str]] = {
     "wait": ("platform deploy", "ends when all services are ready, and all jobs that others wait for have completed"),
 }
 
+#: What to do where ``up`` or ``down`` finds nothing to develop: for docker compose they are about all services.
+UNDEVELOPED = {
+    "up": "add one, such as '.:/app' under 'volumes'; platform deploy runs the services as they are",
+    "down": "platform destroy deletes the environment",
+}
+
 #: Options of docker compose that a command here does not have -> the command to type.
 _DEPLOY = "platform deploy, which ends when all services are ready"
 _SCALED = "platform deploy, with deploy.replicas set in the Compose file"

@@ -13,6 +13,7 @@ import typer
 
 from composeplat import progress
 from composeplat.cli.arguments import App
+from composeplat.cli.compose_commands import UNDEVELOPED
 from composeplat.cli.console import is_terminal, raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
 from composeplat.cli.help_text import Guide
@@ -145,7 +146,7 @@ def _choose(planned: Planned, name: str, command: str) -> Service:
         return fit[0]
     names = ", ".join(service.name for service in fit)
     if not fit:
-        raise ComposeplatError("no service has a host volume, whose files could be developed", _ADD_VOLUME)
+        raise ComposeplatError("no service has a host volume, whose files could be developed", UNDEVELOPED[command])
     if not is_terminal(sys.stdin):
         raise ComposeplatError(
             f"several services can be developed: {names}", f"name one of them: platform {command} SERVICE"
@@ -155,14 +156,11 @@ def _choose(planned: Planned, name: str, command: str) -> Service:
     return fit[ask_number("Which one", len(fit)) - 1]
 
 
-_ADD_VOLUME = "add one, such as '.:/app' under 'volumes'"
-
-
 def _without_paths(planned: Planned, service: Service, choice: Choice) -> int:
     report = Report()
     path = ("services", service.name)
     message = f"services.{service.name} has no host volume, so there is nothing to develop it with"
-    report.add("no-sync-path", planned.loaded.origins.key_at(*path), path, message, _ADD_VOLUME)
+    report.add("no-sync-path", planned.loaded.origins.key_at(*path), path, message, UNDEVELOPED["up"])
     show_report(report, as_json=choice.json_diagnostics)
     return int(Exit.FAILED)
 

@@ -703,6 +703,37 @@ def test_up_without_files(seam: Seam, developing: Developing) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("up", "add one, such as '.:/app' under 'volumes'; platform deploy runs the services as they are"),
+        ("down", "platform destroy deletes the environment"),
+    ],
+)
+def test_nothing_to_develop(seam: Seam, developing: Developing, command: str, hint: str) -> None:
+    """The hint names what the command of that name does for docker compose."""
+    (seam.folder / "compose.yaml").write_text("services: {web: {image: x}}\n")
+    outcome = seam.platform(command)
+
+    assert (outcome.status, developing.done) == (1, [])
+    assert outcome.stderr.endswith(
+        f"error: no service has a host volume, whose files could be developed\n  hint: {hint}\n"
+    )
+
+
+def test_nothing_to_build(seam: Seam) -> None:
+    """As for docker compose, a file without a build is no failure; a service that is named and has none is."""
+    (seam.folder / "compose.yaml").write_text("services: {web: {image: x}}\n")
+    whole, named = seam.platform("build"), seam.platform("build", "web")
+
+    assert (whole.status, whole.stdout, whole.stderr) == (0, "", "no service has a 'build' section\n")
+    assert data(seam.platform("build", "--json"))["images"] == {}
+    assert (named.status, named.stderr) == (
+        1,
+        "error: service 'web' has nothing to build\n  hint: add 'build' to a service\n",
+    )
+
+
+@pytest.mark.parametrize(
     ("args", "message"),
     [
         (("--forward=0",), "--forward: must be ports such as 8080 or 8080:80, not '0'"),

@@ -20,9 +20,8 @@ from composeplat.plan.desired import ImageBuild, Plan
 def _chosen_images(plan: Plan, services: Collection[str]) -> tuple[ImageBuild, ...]:
     plan.select_services(services)
     images = plan.images_for(services) if services else plan.images
-    if not images:
-        which = f"service '{next(iter(services))}' has" if services else "no service has"
-        raise ComposeplatError(f"{which} nothing to build", "add 'build' to a service")
+    if services and not images:
+        raise ComposeplatError(f"service '{next(iter(services))}' has nothing to build", "add 'build' to a service")
     return images
 
 
@@ -30,6 +29,8 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     """Build the images of some services, or of all, if they changed or ``force`` is given."""
     started = time.monotonic()
     images = _chosen_images(plan, services)
+    if not images:
+        return Outcome()
     check_can_build(stack, images)
     # Nothing of the cluster is registered then: that would be half of the time of a build without a change.
     alone = plan.images_only
