@@ -13,6 +13,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import write_output
 from composeplat.cli.errors import show_errors
 from composeplat.cli.help_text import Guide, Guided
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.selection import working
 
 
@@ -112,7 +113,8 @@ def start(
             image_cache=cache_size,
             disk_limit=limit,
         )
-        started = cluster.start()
+        with ended_by_signals():
+            started = cluster.start()
         conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
         write_output(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
 

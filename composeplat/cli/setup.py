@@ -12,6 +12,7 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.cli.help_text import Guide
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.selection import working
 from composeplat.diagnostics import Exit, printable
 from composeplat.local.packages import install_packages, missing_packages
@@ -40,9 +41,10 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
         # Go is needed only to build what is missing.
         missing = [row["name"] for row in rows if row["source"] == Origin.MISSING and row["name"] != "go"]
         return Exit.MISSING if packages or missing else Exit.DONE
-    if install:
-        install_packages(os.environ)
-    found = toolchain.need_all(tools)
+    with ended_by_signals():
+        if install:
+            install_packages(os.environ)
+        found = toolchain.need_all(tools)
     for program in found.values():
         if program.origin is Origin.CACHE and (passed_over := toolchain.passed_over(program.tool)):
             progress.note(passed_over)

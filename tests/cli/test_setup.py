@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import pytest
+
+from composeplat.system.processes import start_time
 from composeplat.toolchain.tools import PULUMI
-from tests.conftest import run
+from tests.cluster.objects import until
+from tests.conftest import VARIABLES, run
 from tests.schemas import checked
 from tests.toolchain.test_setup import fake
 
@@ -69,3 +77,24 @@ def test_options_that_go_together(tmp_path: Path) -> None:
 
         assert outcome.status == 2
         assert output in outcome.stderr
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_setup_that_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    """SIGTERM and SIGHUP end the build too: it ran for minutes, on all processors, and nobody waited for it."""
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text(f"#!/bin/sh\n[ $1 = env ] && exec echo go1.99.0\necho $$ > {tmp_path}/pid\nexec sleep 50\n")
+    go.chmod(0o755)
+    variables = {**VARIABLES, "COMPOSEPLAT_CACHE": str(tmp_path / "cache"), "COMPOSEPLAT_DOWNLOADS": "off"}
+    command = [str(Path(sys.executable).with_name("platform")), "setup"]
+    search = f"{go.parent}:/usr/bin:/bin"
+
+    with subprocess.Popen(command, env={**variables, "PATH": search}, stderr=subprocess.DEVNULL) as process:
+        until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        time.sleep(0.3)  # the build runs before its start is over for the process
+        process.send_signal(number)
+        assert process.wait(timeout=20) == 128 + number
+
+    assert start_time(int((tmp_path / "pid").read_text())) is None
