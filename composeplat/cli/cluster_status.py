@@ -54,9 +54,12 @@ def run(*, simulated: bool, as_json: bool) -> None:
     if as_json:
         write_json(_data(cluster, found))
     else:
-        _show(cluster, status.parts or {}, is_running=status.running)
         if status.running:
+            _show(cluster, status.parts or {})
             _show_volumes(found)
+        else:
+            nodes = " --simulated N" if simulated else ""
+            write_message(f"{cluster.title} is not running: platform cluster start{nodes}\n")
         _show_disk(found)
         _show_objects(found.objects)
     if not status.running or status.broken:
@@ -99,21 +102,11 @@ def _data(cluster: LocalCluster, found: _Found) -> dict[str, Any]:
     }
 
 
-def _show(
-    cluster: LocalCluster,
-    parts: Mapping[str, Mapping[str, Any]],
-    *,
-    is_running: bool,
-) -> None:
-    if is_running:
-        states = [(name, _state(part), str(part["starts"])) for name, part in parts.items()]
-        addresses = [
-            (_ADDRESSES[name][0], _ADDRESSES[name][1].format(port)) for name, port in cluster.host_ports.items()
-        ]
-        write_output(table([("PART", "STATE", "STARTS"), *states]) + "\n")
-        write_output(table([("SERVES", "AT"), *addresses]) + "\n")
-    else:
-        write_message(f"{cluster.title} is not running: platform cluster start\n")
+def _show(cluster: LocalCluster, parts: Mapping[str, Mapping[str, Any]]) -> None:
+    states = [(name, _state(part), str(part["starts"])) for name, part in parts.items()]
+    addresses = [(_ADDRESSES[name][0], _ADDRESSES[name][1].format(port)) for name, port in cluster.host_ports.items()]
+    write_output(table([("PART", "STATE", "STARTS"), *states]) + "\n")
+    write_output(table([("SERVES", "AT"), *addresses]) + "\n")
 
 
 def _find_volumes(cluster: LocalCluster, found: Status) -> list[VolumeUse] | None:

@@ -18,12 +18,18 @@ from tests.in_process import run_here
 from tests.schemas import checked
 
 
-def test_status_of_none(tmp_path: Path) -> None:
-    """Where no cluster runs, status says how to start one, and ends with 4."""
-    outcome = run("cluster", "status", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "the local cluster is not running: platform cluster start\n"),
+        (("--simulated",), "the simulated cluster is not running: platform cluster start --simulated N\n"),
+    ],
+)
+def test_status_of_none(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    """Where no cluster runs, status says how to start that one, and ends with 4."""
+    outcome = run("cluster", "status", *options, folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
 
-    assert (outcome.status, outcome.stdout) == (4, "")
-    assert outcome.stderr == "the local cluster is not running: platform cluster start\n"
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (4, "", message)
 
 
 def test_status_of_none_as_json(tmp_path: Path) -> None:
