@@ -29,7 +29,9 @@ from composeplat.cluster.snapshot import (
     container_statuses,
     event_count,
     has_ended,
+    held_by_others,
     init_container_statuses,
+    is_of_others,
     is_ready,
     is_running,
     owner_uid,
@@ -94,10 +96,17 @@ def service_status(kind: str, name: str, container: str, snapshot: Snapshot) -> 
     found = workload_status(kind, name, snapshot)
     cause = found.cause
     pod = snapshot.pod(cause.pod) if cause is not None else None
-    if cause is None or pod is None or cause.container == container or cause.container not in services_of(pod):
+    if cause is None or pod is None or cause.container == container:
         return found
-    message = cause.sentence(f"is in one pod with '{cause.container}', which")
-    return replace(found, message=message, cause=replace(cause, message=message, has_subject=False))
+    if cause.container in services_of(pod):
+        message = cause.sentence(f"is in one pod with '{cause.container}', which")
+        return replace(found, message=message, cause=replace(cause, message=message, has_subject=False))
+    if is_of_others(pod, cause.container):
+        message = cause.sentence(f"is in one pod with '{cause.container}', which is no service and")
+        hint = "find what adds that container to pods, such as a service mesh"
+        cause = replace(cause, message=message, has_subject=False, origin=(), hint=hint)
+        return replace(found, message=message, cause=cause)
+    return found
 
 
 def _scheduled(cron_job: Object, snapshot: Snapshot) -> ServiceStatus:
@@ -129,6 +138,10 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     if any(is_running(pod) for pod in pods):
         message = f"is running; {retry.message}" if retry else "is running"
         return ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=names, retry=retry)
+    held = next(filter(None, map(held_by_others, alive)), ())
+    if held:
+        message = f"its container has ended, but '{held[0]}' in its pod still runs, which is no service"
+        return ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=names)
     message = _waiting_reason(alive, snapshot) or (retry.message if retry else "")
     return ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=names, retry=retry)
 

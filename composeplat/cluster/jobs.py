@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, fill_failure_cause
-from composeplat.cluster.snapshot import Object, first_container, last_termination
+from composeplat.cluster.snapshot import Object, last_termination, main_container
 from composeplat.codes.causes import CauseCode
 
 _DEFAULT_BACKOFF_LIMIT = 6
@@ -59,7 +59,7 @@ def describe_attempt(pod: Object | None, code: CauseCode) -> Cause:
 
 
 def _of_pod(end: Cause, pod: Object) -> Cause:
-    return replace(end, pod=pod["metadata"]["name"], container=end.container or first_container(pod))
+    return replace(end, pod=pod["metadata"]["name"], container=end.container or main_container(pod))
 
 
 def _failed(pods: list[Object]) -> list[Object]:

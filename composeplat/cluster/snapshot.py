@@ -101,13 +101,21 @@ def without_no_node(spec: Object) -> Object:
     return {**rest, "nodeSelector": selector} if selector else rest
 
 
-def first_container(pod: Object | None) -> str:
-    return str(pod["spec"]["containers"][0]["name"]) if pod else ""
+def main_container(pod: Object) -> str:
+    """The name of the container of a pod's service; the first container may be one that others added."""
+    return str(container_of(pod["spec"], service_of(pod))["name"])
 
 
 def container_statuses(pod: Object) -> list[Object]:
+    """The status of the containers, those of services first: the kubelet sorts them by name, with those of others."""
     found: list[Object] = pod.get("status", {}).get("containerStatuses") or []
-    return found
+    return sorted(found, key=lambda status: status["name"] not in services_of(pod)) if len(found) > 1 else found
+
+
+def _own_statuses(pod: Object) -> list[Object]:
+    """The status of the containers of services, without those that others added; all where none is of a service."""
+    found = container_statuses(pod)
+    return [status for status in found if status["name"] in services_of(pod)] or found
 
 
 def with_status_of(pod: Object, container: str) -> Object:
@@ -136,6 +144,13 @@ def services_of(pod: Object) -> tuple[str, ...]:
 def service_of_container(pod: Object, container: str) -> str:
     """The cluster name of the service that a container is of; one that others added counts as the pod's service."""
     return container if container in services_of(pod) else service_of(pod)
+
+
+def is_of_others(pod: Object, container: str) -> bool:
+    """Whether a container beside those of services is of none of them."""
+    names = {str(found["name"]) for found in pod["spec"]["containers"]}
+    own = names.intersection(services_of(pod))
+    return bool(own) and container in names - own
 
 
 def container_of(spec: Object, service: str) -> Object:
@@ -188,11 +203,19 @@ def has_ended(pod: Object) -> bool:
 
 
 def is_running(pod: Object) -> bool:
-    return any("running" in c.get("state", {}) for c in container_statuses(pod)) or is_completed(pod)
+    return any("running" in c.get("state", {}) for c in _own_statuses(pod)) or is_completed(pod)
+
+
+def held_by_others(pod: Object) -> tuple[str, ...]:
+    """The containers of others that keep a pod running although those of services have ended; empty if none does."""
+    own = _own_statuses(pod)
+    if not own or not all("terminated" in status.get("state", {}) for status in own):
+        return ()
+    return tuple(status["name"] for status in container_statuses(pod) if "running" in status.get("state", {}))
 
 
 def last_termination(pod: Object) -> Object | None:
-    for container in container_statuses(pod):
+    for container in _own_statuses(pod):
         for state in (container.get("state", {}), container.get("lastState", {})):
             if state.get("terminated"):
                 ended: Object = state["terminated"]

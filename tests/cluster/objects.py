@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.snapshot import Object, Snapshot, parse_time
+from composeplat.names import SERVICE_LABEL
 
 NAMESPACE = "team"
 IMAGE = "registry.example.com/web:2"
@@ -182,6 +183,18 @@ def pod(
     # Every pod has a volume that is no claim: that of its token.
     spec["volumes"] = [*volumes, {"name": "kube-api-access-p9v4s", "projected": {}}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def with_sidecar(
+    made: Object, service: str, name: str = "a-mesh", *, state: Object | None = None, last: Object | None = None
+) -> Object:
+    """A pod with a container that others added: in front of the service's, as some do and as the kubelet sorts it."""
+    made["metadata"].setdefault("labels", {})[SERVICE_LABEL] = service
+    made["spec"]["containers"].insert(0, {"name": name, "image": "mesh:1"})
+    status = {"name": name, "image": "mesh:1", "imageID": f"mesh@sha256:{'00' * 32}", "ready": True}
+    status |= {"restartCount": 0 if last is None else 5, "state": state or running(), "lastState": last or {}}
+    made["status"].setdefault("containerStatuses", []).insert(0, status)
+    return made
 
 
 def claim(name: str = "data", *, phase: str = "Pending", storage_class: str | None = "standard") -> Object:
