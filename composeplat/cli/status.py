@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import sys
 import time
@@ -95,6 +96,7 @@ class StatusReader:
         """All addresses, in the order of a deploy."""
         self._addresses: list[Address] = []
         self._addresses_read = 0.0
+        self._may_read_addresses = True
         self._snapshot: Snapshot | None = None
         """The snapshot that was read when the addresses were."""
         self._problem = ""
@@ -121,9 +123,22 @@ class StatusReader:
     def stop(self) -> None:
         self._watcher.stop()
 
+    def _read_addresses(self) -> list[Address]:
+        """Read the addresses; without the permission there are none, and a note the first time."""
+        if not self._may_read_addresses:
+            return []
+        try:
+            return self._view.addresses(self._api)
+        except ApiError as error:
+            if error.status != http.client.FORBIDDEN:
+                raise
+            self._may_read_addresses = False
+            progress.note(f"addresses are not shown: {error}")
+            return []
+
     def _rows(self, snapshot: Snapshot) -> list[StatusRow]:
         if snapshot is not self._snapshot or time.monotonic() - self._addresses_read > _ADDRESSES_KEPT_S:
-            self._addresses = self._view.addresses(self._api)
+            self._addresses = self._read_addresses()
             self._snapshot, self._addresses_read = snapshot, time.monotonic()
         self.urls = tuple(dict.fromkeys(address.url for address in self._addresses))
         queries = self._view.queries(snapshot.workloads, self._addresses)

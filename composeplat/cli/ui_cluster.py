@@ -31,7 +31,7 @@ from composeplat.cluster.environments import DeployedEnvironment, find_environme
 from composeplat.cluster.events import read_events
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, status_rows
-from composeplat.cluster.watching import FURTHER_KINDS, Watcher
+from composeplat.cluster.watching import FURTHER_WORKLOADS, WORKLOADS, Watcher
 from composeplat.engine.target import Target
 from composeplat.names import is_dns_label
 from composeplat.ui.site import Environment, LogRequest, Site
@@ -174,7 +174,8 @@ class ClusterStatus:
 
 
 def _watcher(place: Place) -> Watcher:
-    return Watcher(place.access, place.namespace, place.environment, FURTHER_KINDS)
+    kinds = [kind for _, kind in (*WORKLOADS, *FURTHER_WORKLOADS)]
+    return Watcher(place.access, place.namespace, place.environment, kinds)
 
 
 def services_of(snapshot: Snapshot, place: Place) -> tuple[ServiceQuery, ...]:

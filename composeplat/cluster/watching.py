@@ -86,7 +86,10 @@ class Watcher:
     """
 
     def __init__(self, access: Access, namespace: str, environment: str, kinds: Collection[str] = ()) -> None:
-        """Make a watcher; ``kinds`` are those of the workloads, as some are listed only if there are any."""
+        """Make a watcher; ``kinds`` are those of the workloads, as some are listed only if there are any.
+
+        Others need not be listable, nor what explains: a role for deploys often lacks events and jobs.
+        """
         self.access = access
         self.namespace = namespace
         further = tuple(found for found in FURTHER_WORKLOADS if found[1] in kinds)
@@ -96,6 +99,10 @@ class Watcher:
         self._explaining_paths = {kind: kind_path("v1", kind, namespace) for kind in _EXPLAINING}
         unusual = ",".join(f"reason!={reason}" for reason in _USUAL_REASONS)
         self._explaining_paths["Event"] += f"?fieldSelector={quote(unusual)}"
+        unused = [kind for _, kind in WORKLOADS if kinds and kind not in kinds]
+        self._optional = frozenset((*unused, *_EXPLAINING))
+        self._refused: set[str] = set()
+        """Those of the optional kinds that this user may not list."""
         self._caches: dict[str, ObjectCache] = {}
         self._streams: dict[str, WatchStream] = {}
         self._ages = Ages()
@@ -247,12 +254,21 @@ class Watcher:
     def _list(self, api: Api, caches: dict[str, ObjectCache], kind: str, path: str) -> None:
         stream = self._streams.get(kind)
         cache = caches.setdefault(kind, ObjectCache())
-        cache.replace(*api.list_with_version(path), is_watched=stream is not None and not stream.is_broken)
+        if kind in self._refused:
+            return
+        try:
+            listed = api.list_with_version(path)
+        except ApiError as error:
+            if kind not in self._optional or error.status != http.client.FORBIDDEN:
+                raise
+            self._refused.add(kind)
+            return
+        cache.replace(*listed, is_watched=stream is not None and not stream.is_broken)
 
     def _watch(self, caches: Mapping[str, ObjectCache]) -> None:
         """Start to watch each kind that was listed and is not watched yet."""
         paths = {**self._paths, **self._explaining_paths}
-        for kind in caches.keys() - self._streams.keys():
+        for kind in caches.keys() - self._streams.keys() - self._refused:
             stream = WatchStream(
                 access=self.access,
                 path=paths[kind],

@@ -175,7 +175,7 @@ class Development:
         return (architecture(),) if is_here else ARCHITECTURES
 
     def _wait_until_ready(self, timeout: float) -> None:
-        watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
+        watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment, ("Deployment",))
 
         def note(message: str) -> None:
             self.note(f"{self.service.name}: {message}")

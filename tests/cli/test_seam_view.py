@@ -105,6 +105,17 @@ def test_the_status_for_programs(deployed: Seam) -> None:
     assert [(row["service"], row["state"], row["ready"]) for row in found["services"]] == [("web", "ready", 1)]
 
 
+def test_the_status_without_the_right_to_list_addresses(deployed: Seam) -> None:
+    """A role for deploys need not have Ingresses: services are shown all the same."""
+    forbidden = "ingresses.networking.k8s.io is forbidden"
+    deployed.server.answers["/apis/networking.k8s.io/v1/namespaces/team/ingresses"] = refusal(403, forbidden)
+
+    shown = deployed.platform("status")
+
+    assert (shown.status, "web      Deployment   ready" in shown.stdout) == (0, True)
+    assert shown.stderr.count(f"addresses are not shown: {forbidden}") == 1
+
+
 def test_status_without_services(seam: Seam) -> None:
     """What is not deployed is reported, and is no failure."""
     outcome = seam.platform("status")

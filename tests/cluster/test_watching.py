@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -12,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from composeplat.cluster.api import Api
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher, find_autoscaler
@@ -145,6 +146,31 @@ def test_events_are_asked_for_only_in_trouble(server: Server, answers: dict[str,
         Watcher(server.access, NAMESPACE, "shop").take_snapshot(api)
 
     assert [*USUAL, *more] == server.paths
+
+
+def test_what_explains_may_not_be_listed(server: Server, watcher: Watcher) -> None:
+    """A role for deploys often lacks events: what a service waits for is less clear then, and nothing fails."""
+    forbidden = refusal(403, "events is forbidden")
+    server.answers = {DEPLOYMENTS: given(WEB), EVENTS: forbidden, UNUSUAL_EVENTS: forbidden, CLAIMS: forbidden}
+
+    until(lambda: watcher.latest is not None)
+    wait_a_round(watcher)
+    view = watcher.latest
+
+    assert (watcher.unreachable, view and view.workloads) == ("", {("Deployment", "web"): WEB})
+    assert server.paths.count(UNUSUAL_EVENTS) == 1
+
+
+@pytest.mark.parametrize("kinds", [("Deployment",), ("Deployment", "Job")])
+def test_a_kind_that_may_not_be_listed(server: Server, kinds: tuple[str, ...]) -> None:
+    """Jobs need not be listable in an environment without jobs."""
+    server.answers = {DEPLOYMENTS: given(WEB), JOBS: refusal(403, "jobs.batch is forbidden")}
+    watcher = Watcher(server.access, NAMESPACE, "shop", kinds)
+
+    with Api(server.access) as api, contextlib.ExitStack() as expected:
+        if "Job" in kinds:
+            expected.enter_context(pytest.raises(ApiError, match="forbidden"))
+        assert list(watcher.take_snapshot(api).workloads) == [("Deployment", "web")]
 
 
 def test_age(server: Server) -> None:
