@@ -1,4 +1,4 @@
-"""Namespaces: creating one, and waiting until it accepts pods.
+"""Namespaces: creating one, waiting until it accepts pods, and whether one is being deleted.
 
 Must not know who uses a namespace, so it never deletes one.
 """
@@ -13,6 +13,17 @@ from composeplat.system.deadline import Deadline, poll
 
 _ACCOUNT_TIMEOUT_S = 30.0
 _POLL_INTERVAL_S = 0.1
+
+
+def is_ending(api: Api, name: str) -> bool:
+    """Return whether a namespace is being deleted: it accepts no new objects. False if this user may not see it."""
+    try:
+        found = api.find(f"/api/v1/namespaces/{name}")
+    except ApiError as error:
+        if error.status != http.client.FORBIDDEN:
+            raise
+        return False
+    return found is not None and "deletionTimestamp" in found["metadata"]
 
 
 def make_namespace(api: Api, name: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.namespaces import is_ending
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import ComposeplatError
@@ -47,6 +48,22 @@ def wait_until_deleted(stack: Stack, api: Api, keys: Iterable[Key], which: str) 
                     f"{kind} '{name}' {which} still exists after {_DELETION_TIMEOUT_S:.0f} s",
                     f"look for its finalizers: kubectl -n {stack.namespace} describe {kind.lower()} {name}",
                 )
+
+
+def wait_for_namespace(stack: Stack, api: Api) -> None:
+    """Wait until a namespace that is being deleted is gone: only then it can be created again."""
+    if not is_ending(api, stack.namespace):
+        return
+    with progress.step(f"waiting until namespace '{stack.namespace}' is deleted", is_transient=True):
+        if not stack.poll(lambda: not is_ending(api, stack.namespace), Deadline(_DELETION_TIMEOUT_S)):
+            raise ending_namespace_error(stack, f" and still exists after {_DELETION_TIMEOUT_S:.0f} s")
+
+
+def ending_namespace_error(stack: Stack, since: str = "") -> ComposeplatError:
+    return ComposeplatError(
+        f"namespace '{stack.namespace}' is being deleted{since}",
+        f"see what it waits for: kubectl get namespace {stack.namespace} --output yaml; or give another --namespace",
+    )
 
 
 def _remaining(api: Api, namespace: str, keys: Iterable[Key]) -> list[Key]:

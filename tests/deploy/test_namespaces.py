@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.deploy.conftest import SLEEP, Environment, until
@@ -48,6 +50,29 @@ def test_a_restricted_namespace(namespace: Environment) -> None:
     namespace.platform("down", "web").expect()
     (namespace.folder / "src/b.txt").unlink()
     namespace.platform("preview", "--expect-no-changes", "--pod-security", "restricted").expect()
+
+
+def test_a_namespace_that_is_being_deleted(environment: Environment) -> None:
+    """A preview says so; a deploy waits until it is gone, and creates it again."""
+    text = f"services: {{web: {{{UNTIL_TERM}}}}}\n"
+    environment.deploy(text).expect()
+    held = {"name": "held", "namespace": environment.namespace, "finalizers": ["example.com/held"]}
+    path = f"/api/v1/namespaces/{environment.namespace}"
+    with environment.api() as api:
+        api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
+        api.delete(path)
+
+        refused = environment.platform("preview").expect(1)
+        assert f"namespace '{environment.namespace}' is being deleted" in refused.stderr
+        deploy = environment.start("deploy")
+        time.sleep(3)
+        assert deploy.poll() is None
+        api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})
+
+    _, stderr = deploy.communicate(timeout=120)
+    assert (deploy.returncode, "configmaps" in stderr) == (0, False)
+    assert {"Deployment/web", "Service/web"} <= environment.names()
+    environment.platform("preview", "--expect-no-changes").expect()
 
 
 QUOTA = {"requests.cpu": "600m", "limits.cpu": "600m", "requests.memory": "200Mi", "limits.memory": "200Mi"}

@@ -12,7 +12,13 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import deletion
-from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, wait_until_deleted
+from composeplat.engine.deletion import (
+    delete,
+    delete_conflicting,
+    delete_leftovers,
+    wait_for_namespace,
+    wait_until_deleted,
+)
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
@@ -187,3 +193,38 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
 
     assert delete_leftovers(stack, api, plan(manifest())) == ["Job/stray"]
     assert asked(server, "DELETE") == [f"{JOBS}/stray"]
+
+
+# namespaces -----------------------------------------------------------------------------------------------------------
+
+ENDING = Answer(json.dumps({"metadata": {"name": NAMESPACE, "deletionTimestamp": "2025-06-01T12:00:00Z"}}).encode())
+
+
+def test_a_namespace_that_is_being_deleted(server: Server, api: Api, stack: Stack) -> None:
+    """A deploy waits until it is gone, as it accepts no new objects."""
+    server.first = [ENDING, ENDING, GONE]
+
+    wait_for_namespace(stack, api)
+
+    assert len(server.asked) == 3
+
+
+def test_a_namespace_that_is_not_deleted_in_time(
+    server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finalizer may hold it, which nobody can wait for."""
+    monkeypatch.setattr(deletion, "_DELETION_TIMEOUT_S", 0.2)
+    server.otherwise = ENDING
+
+    with pytest.raises(ComposeplatError, match="is being deleted and still exists after 0 s") as caught:
+        wait_for_namespace(stack, api)
+
+    assert f"kubectl get namespace {NAMESPACE}" in caught.value.hint
+
+
+def test_a_namespace_that_may_not_be_seen(server: Server, api: Api, stack: Stack) -> None:
+    server.otherwise = refusal(403, "namespaces is forbidden")
+
+    wait_for_namespace(stack, api)
+
+    assert len(server.asked) == 1

@@ -20,7 +20,14 @@ from composeplat.engine.autoscaling import (
 from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.checks import check
 from composeplat.engine.cluster_notes import notes_after, notes_before
-from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, delete_volume, wait_until_deleted
+from composeplat.engine.deletion import (
+    delete,
+    delete_conflicting,
+    delete_leftovers,
+    delete_volume,
+    wait_for_namespace,
+    wait_until_deleted,
+)
 from composeplat.engine.dev_workloads import (
     ORIGINAL_ANNOTATION,
     dev_workloads_by_service,
@@ -63,6 +70,7 @@ def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
 
 
 def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:
+    wait_for_namespace(stack, api)
     live_state = check(stack, api, plan, options)
     plan = run_providers(stack, api, plan, options.services, options.timeout)
     _prepare_namespace(stack, api, plan, live_state)

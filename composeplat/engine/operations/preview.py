@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.namespaces import is_ending
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
+from composeplat.engine.deletion import ending_namespace_error
 from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
 from composeplat.engine.foreign_objects import find_foreign, foreign_notes
 from composeplat.engine.history import ended_well
@@ -37,6 +39,8 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
 
 
 def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_change: NoChangeCheck) -> Outcome:
+    if is_ending(api, stack.namespace):
+        raise ending_namespace_error(stack)
     live_state = check(stack, api, plan, options)
     plan, unknown = plan_with_last_values(stack, api, plan)
     stack.workspace.make_stack()
