@@ -22,6 +22,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive, proxy_hint, why_refused
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
+from composeplat.cluster.http_headers import is_from_api_server, request_headers, requested_pause
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 from composeplat.system.deadline import Deadline
 
@@ -36,14 +37,12 @@ _MAX_ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.1
 #: For how long a request to a busy server is retried.
 _BUSY_TIMEOUT_S = 30.0
-_MAX_PAUSE_S = 10.0
 #: For a response that is not an API server's.
 _MAX_QUOTED_CHARS = 60
 #: The last one is that of a host name that can't be one, such as "a..b".
 _FAILURES = (OSError, http.client.HTTPException, UnicodeError)
 #: What a request over a connection that the server has closed meanwhile ends with.
 _CLOSED = (ConnectionError, ssl.SSLEOFError)
-_BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 #: Kind -> its plural, as in paths.
 PLURALS = {
@@ -108,8 +107,9 @@ class Api:
     Use it in a ``with`` block, or close it.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, *, timeout_s: float = 0.0) -> None:
         self.access = access
+        self._timeout_s = timeout_s or _TIMEOUT_S
         self._connector = Connector(access)
         self._connection: http.client.HTTPConnection | None = None
         self._identity: Hashable = None
@@ -210,6 +210,13 @@ class Api:
         """Get a body that is not JSON, such as ``/readyz`` or a log."""
         return self._answer("GET", path, None, "").decode("utf-8", "replace")
 
+    def head(self, path: str) -> None:
+        """Get the head of a response, whose body may have no end; the connection is closed then."""
+        try:
+            self._answer("GET", path, None, "", reads_body=False)
+        finally:
+            self.close()
+
     def lines(self, path: str, on_open: Callable[[socket.socket], None] | None = None) -> Generator[str, None, None]:
         """Yield the lines of a body without an end, such as a followed log; ``on_open`` as in :meth:`watch`."""
         for line in self._stream(path, "*/*", on_open):
@@ -233,11 +240,11 @@ class Api:
         """Yield the lines of a response that may be silent for hours, over a connection of its own."""
         for may_renew in (True, False):
             credential = self._current()
-            connection = self._connect(credential, _TIMEOUT_S)
+            connection = self._connect(credential, self._timeout_s)
             try:
                 connection.connect()
                 sock = connection.sock
-                connection.request("GET", self.access.prefix + path, headers=_headers(credential, accept=accept))
+                connection.request("GET", self.access.prefix + path, headers=request_headers(credential, accept=accept))
                 answer = connection.getresponse()
                 logger.debug("GET %s: %d", path, answer.status)
                 if may_renew and self._may_renew(answer, credential):
@@ -260,7 +267,14 @@ class Api:
         return self._decoded(self._answer(method, path, body, kind) or b"{}")
 
     def _answer(
-        self, method: str, path: str, body: dict[str, Any] | None, kind: str, accept: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None,
+        kind: str,
+        accept: str = "application/json",
+        *,
+        reads_body: bool = True,
     ) -> bytes:
         """Send a request, and send it again where that may help; when and how often depends on why it failed.
 
@@ -274,9 +288,11 @@ class Api:
             credential = self._current()
             connection, kept = self._connection_for(credential)
             try:
-                connection.request(method, self.access.prefix + path, content, _headers(credential, kind, accept))
+                connection.request(
+                    method, self.access.prefix + path, content, request_headers(credential, kind, accept)
+                )
                 answer = connection.getresponse()
-                read = answer.read()
+                read = answer.read() if reads_body or answer.status >= http.client.BAD_REQUEST else b""
             except _FAILURES as error:
                 logger.debug("%s %s: %s", method, path, error)
                 self.close()
@@ -291,10 +307,10 @@ class Api:
             logger.debug("%s %s: %d", method, path, answer.status)
             self._has_answered = True
             self._dated = answer.headers.get("Date", ""), time.time()
-            pause = _requested_pause(answer)
+            pause = requested_pause(answer, _FIRST_PAUSE_S)
             if pause and pause < busy.remaining_s:
                 time.sleep(pause)
-            elif may_renew and _is_from_api_server(path, read) and self._may_renew(answer, credential):
+            elif may_renew and is_from_api_server(path, read) and self._may_renew(answer, credential):
                 may_renew = False
             elif answer.status >= http.client.MULTIPLE_CHOICES:
                 raise _refusal(answer, read, self.access)
@@ -306,7 +322,7 @@ class Api:
         if self._connection is not None and self._identity == credential.identity:
             return self._connection, True
         self.close()
-        self._connection, self._identity = self._connect(credential, _TIMEOUT_S), credential.identity
+        self._connection, self._identity = self._connect(credential, self._timeout_s), credential.identity
         return self._connection, False
 
     def _may_repeat(self, method: str, error: Exception) -> bool:
@@ -352,7 +368,7 @@ class Api:
         return items
 
     def _unreachable(self, error: Exception) -> ApiError:
-        return ApiError(0, describe_connection_error(self.access, error, _TIMEOUT_S), proxy_hint(error))
+        return ApiError(0, describe_connection_error(self.access, error, self._timeout_s), proxy_hint(error))
 
     def _not_an_api_server(self, body: bytes) -> ApiError:
         start = " ".join(body[:_MAX_QUOTED_CHARS].decode("utf-8", "replace").split())
@@ -361,21 +377,6 @@ class Api:
             f"the server at {self.access.address} is not an API server: it answered '{printable(start)}…'",
             "check the server in the kubeconfig; a proxy or a login page may be in front of it",
         )
-
-
-def _is_from_api_server(path: str, body: bytes) -> bool:
-    """Return whether a response is the API server's own, and not proxied from a service."""
-    return "/proxy/" not in path or (b'"Status"' in body and b'"Unauthorized"' in body)
-
-
-def _headers(credential: Credential, kind: str = "", accept: str = "application/json") -> Any:
-    """Return headers, of which several may have one name: a user can act with several groups."""
-    headers = http.client.HTTPMessage()
-    own = ("Accept", accept), ("Authorization", credential.authorization), ("Content-Type", kind)
-    for name, value in (*own, *credential.impersonation):
-        if value:
-            headers[name] = value
-    return headers
 
 
 def _refusal(answer: http.client.HTTPResponse, body: bytes, access: Access) -> ApiError:
@@ -390,11 +391,3 @@ def _refusal(answer: http.client.HTTPResponse, body: bytes, access: Access) -> A
     if answer.status == http.client.UNAUTHORIZED:
         return ApiError(answer.status, *why_refused(access))
     return ApiError(answer.status, message or f"the API server answered {answer.status}")
-
-
-def _requested_pause(answer: http.client.HTTPResponse) -> float:
-    """Return the pause that a busy server asks for, in seconds; 0 without one."""
-    wanted = answer.headers.get("Retry-After", "")
-    if answer.status not in _BUSY or not wanted.isdigit():
-        return 0.0
-    return min(max(float(wanted), _FIRST_PAUSE_S), _MAX_PAUSE_S)

@@ -10,6 +10,8 @@ import http.client
 from composeplat.cluster.api import Api, ApiError, kind_path
 
 _MAX_LOG_LINES = 20
+#: For the first bytes of a response.
+_ANSWER_TIMEOUT_S = 5.0
 
 
 def read_last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:
@@ -30,14 +32,30 @@ def probe_port(api: Api, namespace: str, pod: str, port: int) -> bool | None:
     """Return whether something listens on a pod's port; None if that can't be found out.
 
     The API server proxies an HTTP request to it: any response, even of another protocol, means that something listens.
+    A closed port refuses the connection. Silence is no answer: the program is slow, or a firewall or NetworkPolicy
+    keeps the API server from pods, as that of a managed cluster often does.
     """
     try:
-        api.text(f"{kind_path('v1', 'Pod', namespace)}/{pod}:{port}/proxy/")
+        with Api(api.access, timeout_s=_ANSWER_TIMEOUT_S) as asking:
+            asking.head(f"{kind_path('v1', 'Pod', namespace)}/{pod}:{port}/proxy/")
     except ApiError as error:
         text = str(error).lower()
         if error.status in (http.client.FORBIDDEN, http.client.UNAUTHORIZED) and "pods/proxy" in text:
             return None
+        if isinstance(error.__cause__, TimeoutError):
+            return None if _answers(api) else False
         if error.status == 0 or "connection refused" in text:
             return False
-        return not any(word in text for word in ("no route to host", "i/o timeout", "timed out", "no such host"))
+        if any(error_text in text for error_text in ("i/o timeout", "timed out")):
+            return None
+        return not any(error_text in text for error_text in ("no route to host", "no such host"))
+    return True
+
+
+def _answers(api: Api) -> bool:
+    """Return whether the API server itself answers."""
+    try:
+        api.head("/version")
+    except ApiError as error:
+        return error.status != 0
     return True

@@ -274,6 +274,8 @@ class Answer:
     """Where it sends the client instead."""
     events: Queue[Object | None] | None = None
     """The events of a watch, sent as they come; None ends it."""
+    before: Queue[Object | None] | None = None
+    """Nothing is sent until something is in it."""
 
 
 def given(*items: Object, version: str = "") -> Answer:
@@ -385,6 +387,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             server.asked.append(LogQuery(self.command, self.path, headers, body, client, who))
             is_let_in = server.admits(self.headers.get("Authorization", ""))
             answer = server.answer(self.path) if is_let_in else refusal(401, "Unauthorized")
+            if answer.before is not None:
+                answer.before.get()
             if answer.events is not None:
                 self._send_events(answer.events)
             elif not answer.silent:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from queue import Queue
 
 import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.probes import probe_port, read_last_lines
+from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import NAMESPACE, Answer, Server, no_server, refusal
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -76,7 +78,7 @@ TRYING = "error trying to reach service: "
         pytest.param(
             refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: connect: no route to host"), False, id="no-route"
         ),
-        pytest.param(refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: i/o timeout"), False, id="timeout"),
+        pytest.param(refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: i/o timeout"), None, id="timeout"),
         pytest.param(Answer(silent=True), False, id="no-answer"),
         pytest.param(
             refusal(403, 'pods "web-x7k2p:8080" is forbidden: User "me" cannot get resource "pods/proxy"'),
@@ -97,6 +99,29 @@ def test_port_answers(
         assert expected is probe_port(api, NAMESPACE, "web-x7k2p", 8080)
 
     assert set(server.paths) == {f"{PODS}/web-x7k2p:8080/proxy/"}
+
+
+def test_a_port_without_an_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that takes long is not known from packets that a firewall drops: neither is a failure."""
+    monkeypatch.setattr("composeplat.cluster.probes._ANSWER_TIMEOUT_S", 0.2)
+    silence: Queue[Object | None] = Queue()
+    server.answers = {f"{PODS}/web-x7k2p:8080/proxy/": Answer(before=silence)}
+
+    with Api(server.access) as api:
+        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is None
+    silence.put(None)
+
+    assert server.paths[-1] == "/version"
+
+
+def test_an_answer_without_an_end(server: Server) -> None:
+    """A page that is sent for ever, as events are, is not read to its end."""
+    events: Queue[Object | None] = Queue()
+    server.answers = {f"{PODS}/web-x7k2p:8080/proxy/": Answer(events=events)}
+
+    with Api(server.access) as api:
+        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is True
+    events.put(None)
 
 
 def test_port_of_a_cluster_out_of_reach() -> None:

@@ -1,0 +1,37 @@
+"""The headers of requests to an API server, and what those of its responses ask for.
+
+Must not open a connection, nor decide what is done: :mod:`~composeplat.cluster.api` does.
+"""
+
+from __future__ import annotations
+
+import http.client
+from typing import Any
+
+from composeplat.cluster.credentials import Credential
+
+_MAX_PAUSE_S = 10.0
+_BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
+
+
+def is_from_api_server(path: str, body: bytes) -> bool:
+    """Return whether a response is the API server's own, and not proxied from a service."""
+    return "/proxy/" not in path or (b'"Status"' in body and b'"Unauthorized"' in body)
+
+
+def request_headers(credential: Credential, kind: str = "", accept: str = "application/json") -> Any:
+    """Return headers, of which several may have one name: a user can act with several groups."""
+    headers = http.client.HTTPMessage()
+    own = ("Accept", accept), ("Authorization", credential.authorization), ("Content-Type", kind)
+    for name, value in (*own, *credential.impersonation):
+        if value:
+            headers[name] = value
+    return headers
+
+
+def requested_pause(answer: http.client.HTTPResponse, shortest_s: float) -> float:
+    """Return the pause that a busy server asks for, in seconds; 0 without one."""
+    wanted = answer.headers.get("Retry-After", "")
+    if answer.status not in _BUSY or not wanted.isdigit():
+        return 0.0
+    return min(max(float(wanted), shortest_s), _MAX_PAUSE_S)
