@@ -175,6 +175,7 @@ class Printer:
             return ""
         name = self.names.get(line.service, line.service)
         source = f"{name}{'-run' if line.is_one_off else ''}-{line.pod.rpartition('-')[2]}"
+        source += f"/{line.container}" if line.container else ""
         usual = max(map(len, self.names.values()), default=0) + _POD_SUFFIX_CHARS
         self._width = max(self._width, usual, len(source))
         prefix = f"{source.ljust(self._width)} |"

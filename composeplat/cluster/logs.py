@@ -22,7 +22,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.connection import end_connection
 from composeplat.cluster.live_list import LiveList
-from composeplat.cluster.snapshot import Object, run_service_of, service_of_container
+from composeplat.cluster.snapshot import Object, is_of_others, run_service_of, service_of_container
 from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 
@@ -46,6 +46,8 @@ class LogLine:
     """When it was written, by the kubelet."""
     text: str
     is_one_off: bool = False
+    container: str = ""
+    """The container, if others added it to the pod."""
 
 
 @record(kw_only=True)
@@ -189,7 +191,8 @@ def _key(pod: Object, container: str) -> Key:
 def _line(pod: Object, container: str, time: str, text: str) -> LogLine:
     run = run_service_of(pod)
     service, name = run or service_of_container(pod, container), str(pod["metadata"]["name"])
-    return LogLine(service=service, pod=name, time=time, text=text, is_one_off=bool(run))
+    added = container if is_of_others(pod, container) else ""
+    return LogLine(service=service, pod=name, time=time, text=text, is_one_off=bool(run), container=added)
 
 
 def _started(pod: Object) -> list[Object]:

@@ -263,6 +263,12 @@ def test_a_run_has_its_name() -> None:
     assert shown.show(line()) == "web-x7k2p      | hello\n"
 
 
+def test_a_container_that_others_added() -> None:
+    """Its lines are distinguished from those of the service."""
+    added = LogLine(service="web", pod="web-7d4b9c6f58-x7k2p", time="", text="GET /", container="a-mesh")
+    assert printer().show(added) == "web-x7k2p/a-mesh | GET /\n"
+
+
 def test_lines_alone() -> None:
     """Without a prefix there is the line, and its moment if that is wanted."""
     assert printer(prefix=False).show(line()) == "hello\n"

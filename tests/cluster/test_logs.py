@@ -7,7 +7,18 @@ import pytest
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.logs import Cursor, Follower, LogLine, LogQuery, parse_time, read_logs
 from composeplat.cluster.snapshot import Object
-from tests.cluster.objects import NAMESPACE, Answer, Server, deployment, no_server, pod, refusal, replica_set, running
+from tests.cluster.objects import (
+    NAMESPACE,
+    Answer,
+    Server,
+    deployment,
+    no_server,
+    pod,
+    refusal,
+    replica_set,
+    running,
+    with_sidecar,
+)
 
 LINES = [
     "2025-06-01T12:00:00.100000001Z one",
@@ -159,6 +170,17 @@ def test_lines_of_two_pods() -> None:
         LogLine(service="web", pod=names[1], time="2025-06-01T12:00:00.75Z", text="b"),
         LogLine(service="web", pod=names[0], time="2025-06-01T12:00:02Z", text="c\x0b\u2028c"),
     ]
+
+
+def test_lines_of_a_container_that_others_added() -> None:
+    """They come with its name; those of the service without."""
+    made = with_sidecar(started(suffix="aaaaa"), "web")
+    for number, status in enumerate(made["status"]["containerStatuses"]):
+        status["containerID"] = f"containerd://{number}"
+    answer = Answer(b"2025-06-01T12:00:00Z a\n")
+    with Server(otherwise=answer) as server, Api(server.access) as api:
+        lines = read_logs(api, NAMESPACE, [made], LogQuery())
+    assert sorted((line.service, line.container) for line in lines) == [("web", ""), ("web", "a-mesh")]
 
 
 def test_lines_of_a_one_off_pod() -> None:
