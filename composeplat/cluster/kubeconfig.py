@@ -27,7 +27,9 @@ from composeplat.system.records import mutable
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_LISTED = 8
 _DEFAULT_NAMESPACE = "default"
-_AUTHORITY = "certificate-authority"
+_AUTHORITY, _INSECURE = "certificate-authority", "insecure-skip-tls-verify"
+#: As kubectl reads YAML; the reader of this project knows ``true`` alone.
+_TRUE = ("true", "yes", "on", "y")
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
@@ -102,7 +104,11 @@ def find_access(environment: Mapping[str, str], named: str = "", context: str = 
     user, user_folder = config.users.get(str(entry.get("user")), ({}, Path()))
     if not cluster.get("server"):
         raise MissingPiece(f"the kubeconfig's context '{chosen}' names no cluster with a server", NO_CLUSTER)
-    placed = {**cluster, _AUTHORITY: _placed(cluster.get(_AUTHORITY), folder)}
+    placed = {
+        **cluster,
+        _AUTHORITY: _placed(cluster.get(_AUTHORITY), folder),
+        _INSECURE: str(cluster.get(_INSECURE)).lower() in _TRUE,
+    }
     server = _split(cluster, chosen)
     if server.scheme == "http":
         # As in kubectl: anyone on the way could read the others.
@@ -137,7 +143,7 @@ def _access(
         proxy=proxy,
         authority=cluster[_AUTHORITY],
         authority_data=_decoded(cluster.get("certificate-authority-data")),
-        verify=not cluster.get("insecure-skip-tls-verify"),
+        verify=not cluster[_INSECURE],
         server_name=str(cluster.get("tls-server-name") or ""),
     )
 

@@ -144,6 +144,11 @@ def test_server_that_is_no_url(tmp_path: Path, server: str) -> None:
         pytest.param({"certificate-authority": "/etc/ca.crt"}, {"authority": "/etc/ca.crt"}, id="authority-as-file"),
         pytest.param({"insecure-skip-tls-verify": True}, {"verify": False}, id="insecure"),
         pytest.param({"insecure-skip-tls-verify": False}, {"verify": True}, id="not-insecure"),
+        *(
+            pytest.param({"insecure-skip-tls-verify": text}, {"verify": True}, id=text)
+            for text in ("False", "no", "off")
+        ),
+        *(pytest.param({"insecure-skip-tls-verify": text}, {"verify": False}, id=text) for text in ("True", "yes")),
         pytest.param({"tls-server-name": "api.internal"}, {"server_name": "api.internal"}, id="server-name"),
     ],
 )
