@@ -331,7 +331,7 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
         return None
     checked = _unready_container(pod)
     probe = checked.get("readinessProbe")
-    failures = probe_failures(pod, snapshot)
+    failures = probe_failures(pod, snapshot, checked["name"])
     if not probe or not failures or not any("running" in c.get("state", {}) for c in container_statuses(pod)):
         return None
     allowed = probe.get("failureThreshold", 3)

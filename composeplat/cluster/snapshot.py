@@ -231,9 +231,17 @@ def scheduling_failure(pod: Object) -> str | None:
     return None
 
 
-def probe_failures(pod: Object, snapshot: Snapshot) -> list[Object]:
+def probe_failures(pod: Object, snapshot: Snapshot, container: str = "") -> list[Object]:
+    """Return the events of failed readiness probes: of all containers, or of one; those that name none count too."""
     events = snapshot.events_of(pod["metadata"]["uid"])
-    return [e for e in events if e.get("reason") == "Unhealthy" and "Readiness" in str(e.get("message", ""))]
+    places = ("", f"spec.containers{{{container}}}")
+    return [
+        event
+        for event in events
+        if event.get("reason") == "Unhealthy"
+        and "Readiness" in str(event.get("message", ""))
+        and (not container or event["involvedObject"].get("fieldPath", "") in places)
+    ]
 
 
 def event_time(event: Object) -> str:

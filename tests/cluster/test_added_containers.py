@@ -7,7 +7,18 @@ from datetime import UTC, datetime
 from composeplat.cluster.conditions import WorkloadState, service_status, workload_status
 from composeplat.cluster.snapshot import with_status_of
 from composeplat.cluster.status import ServiceQuery, status_rows
-from tests.cluster.objects import deployment, ended, job, pod, replica_set, running, snapshot, waiting, with_sidecar
+from tests.cluster.objects import (
+    deployment,
+    ended,
+    event,
+    job,
+    pod,
+    replica_set,
+    running,
+    snapshot,
+    waiting,
+    with_sidecar,
+)
 
 WEB, MIGRATE = deployment(), job(condition="Failed", reason="BackoffLimitExceeded")
 SET = replica_set(WEB)
@@ -67,6 +78,19 @@ def test_an_added_container_that_crashes() -> None:
     assert cause.message == "is in one pod with 'a-mesh', which is no service and crashes with exit status 1 (6 times)"
     assert (cause.container, cause.origin) == ("a-mesh", ())
     assert cause.hint == "find what adds that container to pods, such as a service mesh"
+
+
+def test_a_failed_probe_of_an_added_container() -> None:
+    """It is not the health check of the service, which succeeds."""
+    made = with_sidecar(pod(SET, state=running(), probe={"failureThreshold": 3, "periodSeconds": 1}), "web")
+    made["status"]["containerStatuses"][0]["ready"] = False
+    made["status"]["containerStatuses"][1]["ready"] = True
+    failed = event(made, "Unhealthy", "Readiness probe failed: HTTP 503", count=9)
+    failed["involvedObject"]["fieldPath"] = "spec.containers{a-mesh}"
+
+    found = service_status("Deployment", "web", "web", snapshot(WEB, SET, made, failed, age={"unready": 60.0}))
+
+    assert (found.state, found.cause) == (WorkloadState.STARTED, None)
 
 
 def test_a_pod_of_another_form() -> None:
