@@ -90,7 +90,7 @@ def test_the_first_variable(server: Server, api: Api) -> None:
     labels = {"app.kubernetes.io/managed-by": "composeplat"}
     metadata = {"name": "platform-variables", "namespace": NAMESPACE, "labels": labels, "annotations": {SHOWN: "A"}}
     assert sent(server) == [
-        ("PATCH", f"/api/v1/namespaces/{NAMESPACE}",
+        ("POST", "/api/v1/namespaces",
          {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}),
         ("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets",
          {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": {"A": coded("1")}}),
@@ -117,6 +117,14 @@ def test_a_change(
     act(api)
     change = {"metadata": {"resourceVersion": "7", "annotations": {SHOWN: shown}}, "data": data}
     assert sent(server) == [("PATCH", PATH, change)]
+
+
+def test_a_namespace_that_another_run_creates(server: Server, api: Api) -> None:
+    """The variable is stored in it."""
+    server.answers = {PATH: MISSING, "/api/v1/namespaces": refusal(409, "namespaces already exists")}
+    server.first = [MISSING, MISSING]
+    set_variable(api, NAMESPACE, "A", "1", confidential=False)
+    assert [path for _, path, _ in sent(server)] == ["/api/v1/namespaces", f"/api/v1/namespaces/{NAMESPACE}/secrets"]
 
 
 def test_two_at_once(server: Server, api: Api) -> None:
