@@ -16,7 +16,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import is_ending
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
-from composeplat.diagnostics import ComposeplatError
+from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.live_state import list_metadata, read_live_state
 from composeplat.engine.outcomes import DeployOptions
@@ -27,6 +27,7 @@ from composeplat.system.deadline import Deadline
 
 WAITING_FOR_PODS = "waiting until all pods have ended"
 _DELETION_TIMEOUT_S = 120.0
+_MAX_LISTED = 5
 #: Kinds with immutable fields: an interrupted run may have created them with other values.
 _IMMUTABLE_KINDS = ("Job", "Service", "StatefulSet")
 
@@ -84,13 +85,19 @@ def _is_deleted(api: Api, path: str) -> bool:
 
 
 def wait_until_no_pods(stack: Stack, api: Api) -> None:
+    """Wait until all pods have ended; a note names those that take too long, as on a node that is gone."""
     path = kind_path("v1", "Pod", stack.namespace) + environment_selector(stack.environment_name)
+    left: list[str] = []
 
     def has_no_pods(pods: list[Object]) -> bool:
-        return not any(belongs_to(pod, stack.environment_name) for pod in pods)
+        left[:] = [str(pod["metadata"]["name"]) for pod in pods if belongs_to(pod, stack.environment_name)]
+        return not left
 
     with progress.step(WAITING_FOR_PODS, is_transient=True):
-        stack.watch(api, path, has_no_pods, Deadline(_DELETION_TIMEOUT_S))
+        if stack.watch(api, path, has_no_pods, Deadline(_DELETION_TIMEOUT_S)):
+            return
+    shown = join_and_count(left, _MAX_LISTED)
+    stack.note(f"pods have not ended after {_DELETION_TIMEOUT_S:.0f} s, and may still run: {shown}")
 
 
 def delete_conflicting(

@@ -18,6 +18,7 @@ from composeplat.engine.deletion import (
     delete_leftovers,
     wait_for_namespace,
     wait_until_deleted,
+    wait_until_no_pods,
 )
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
@@ -193,6 +194,19 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
 
     assert delete_leftovers(stack, api, plan(manifest())) == ["Job/stray"]
     assert asked(server, "DELETE") == [f"{JOBS}/stray"]
+
+
+def test_pods_that_do_not_end(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a node that is gone stay; they are named, and those of others are not waited for."""
+    monkeypatch.setattr(deletion, "_DELETION_TIMEOUT_S", 0.2)
+    notes: list[str] = []
+    stack.note = notes.append
+    other = {"metadata": {"name": "other", "labels": {**LABELS, "dev.platform.com/environment": "else"}}}
+    server.otherwise = given({"metadata": {"name": "task-x7k2p", "labels": LABELS}}, other)
+
+    wait_until_no_pods(stack, api)
+
+    assert notes == ["pods have not ended after 0 s, and may still run: task-x7k2p"]
 
 
 # namespaces -----------------------------------------------------------------------------------------------------------
