@@ -1,22 +1,30 @@
-"""What a cluster lacks for the keys of a plan, as notes of a deploy: a metrics server, addresses of LoadBalancers.
+"""What a cluster lacks for a plan, as notes of a deploy: a metrics server, addresses of LoadBalancers, ingress classes.
 
 Owns these notes. Nothing waits for either: an autoscaler begins, and an address appears, whenever the cluster has them.
 """
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
 
-from composeplat.cluster.api import Api
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.capabilities import read_ingress_classes
 from composeplat.cluster.exposed_services import find_exposed, has_load_balancers
+from composeplat.diagnostics import join_some
 from composeplat.engine.autoscaling import describe_missing_metrics
-from composeplat.plan.desired import DesiredObject, Plan
+from composeplat.plan.desired import DesiredObject, Manifest, Plan
 from composeplat.plan.resource_keys import ResourceKind
+
+_OLD_CLASS = "kubernetes.io/ingress.class"
+_MAX_LISTED = 8
 
 
 def notes_before(api: Api, plan: Plan) -> Iterator[str]:
     """Describe what a cluster lacks, before a deploy."""
     if lacks := describe_missing_metrics(api, plan):
+        yield lacks
+    if lacks := _describe_missing_class(api, plan):
         yield lacks
     balanced = [name for name, desired in _exposed(plan).items() if desired.manifest["spec"]["type"] == "LoadBalancer"]
     if balanced and not has_load_balancers(api):
@@ -24,6 +32,34 @@ def notes_before(api: Api, plan: Plan) -> Iterator[str]:
             f"{', '.join(balanced)}: no cloud or program of this cluster is known to give addresses to LoadBalancers,"
             " so x-expose may stay without one; type: NodePort needs none"
         )
+
+
+def _describe_missing_class(api: Api, plan: Plan) -> str:
+    """Describe Ingresses that no controller of the cluster may serve; empty where that is not known.
+
+    A cluster without classes may serve all Ingresses, as that of some clouds does.
+    """
+    ingresses = [desired.manifest for desired in plan.objects if desired.kind == "Ingress"]
+    wanted = {str(found["spec"].get("ingressClassName", "")) for found in ingresses if not _has_old_class(found)}
+    if not wanted:
+        return ""
+    try:
+        classes = read_ingress_classes(api)
+    except ApiError as error:
+        if error.status != http.client.FORBIDDEN:
+            raise
+        return ""
+    missing = sorted(name for name in wanted if name not in classes.names and not (classes.default and not name))
+    if not classes.names or not missing:
+        return ""
+    has = f"ingress class '{missing[-1]}'" if missing[-1] else "default ingress class"
+    names = join_some(classes.names, _MAX_LISTED)
+    return f"the cluster has no {has}, so nothing may answer at the addresses: choose one with --ingress-class: {names}"
+
+
+def _has_old_class(ingress: Manifest) -> bool:
+    """Return whether an Ingress names its class as before Kubernetes had classes; controllers still read that."""
+    return _OLD_CLASS in (ingress["metadata"].get("annotations") or {})
 
 
 def notes_after(api: Api, plan: Plan) -> Iterator[str]:
