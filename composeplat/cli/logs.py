@@ -25,7 +25,8 @@ from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_time, read_logs
+from composeplat.cluster.log_cursor import parse_time
+from composeplat.cluster.logs import Follower, LogLine, LogQuery, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of, services_of, statuses_of
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import environment_selector
@@ -86,7 +87,8 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
 def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     with Api(view.planned.target.access) as api:
         snapshot = view.take_snapshot(api)
-        _print(read_logs(api, view.namespace, select_pods(snapshot.pods, view.names), asked), printer)
+        pods = select_pods(snapshot.pods, view.names)
+        _print(read_logs(api, view.namespace, pods, asked, progress.note), printer)
     for line in _endings(view, snapshot):
         progress.conclude(line)
 

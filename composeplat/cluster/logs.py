@@ -1,7 +1,6 @@
 """The logs of an environment: of all pods, followed through restarts and broken connections.
 
-Owns which lines are new: the API selects lines by the second, so that some come twice.
-Must not know how lines look.
+Owns when a log is read again, and what a node that does not answer means. Must not know how lines look.
 """
 
 from __future__ import annotations
@@ -12,30 +11,22 @@ import http.client
 import queue
 import socket
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.connection import end_connection
 from composeplat.cluster.live_list import LiveList
+from composeplat.cluster.log_cursor import NEVER, Cursor, LogTime, parse_time
 from composeplat.cluster.snapshot import Object, is_of_others, run_service_of, service_of_container
 from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 
 _RETRY_AFTER_S = 0.5
-#: A container's two streams are timestamped apart, so that a line may be older than the line before it.
-_MAX_DISORDER_S = 1
-_NANOSECONDS = 9
 #: For a slow reader.
 _MAX_BUFFERED_LINES = 10000
-
-LogTime = tuple[int, str]
-"""Seconds since 1970, and nine digits of the fraction."""
-_NEVER: LogTime = (0, "")
 
 
 @record(kw_only=True)
@@ -71,80 +62,25 @@ class LogQuery:
         return query
 
 
-def parse_time(text: str) -> LogTime | None:
-    """Parse a timestamp whose fraction may be finer than Python's; None if it is invalid."""
-    head, _, rest = text.partition(".")
-    digits = rest.rstrip("Z").partition("+")[0].partition("-")[0] if rest else ""
-    try:
-        seconds = datetime.fromisoformat(head + rest[len(digits) :])
-    except ValueError:
-        return None
-    if seconds.tzinfo is None or not (digits.isdigit() or not rest):
-        return None
-    return int(seconds.timestamp()), f"{digits:0<{_NANOSECONDS}}"
-
-
-@dataclass(slots=True)
-class Cursor:
-    """How far a container's log has been read: lines that come again are dropped, each as often as it was read."""
-
-    latest: LogTime | None = None
-    _floor: LogTime | None = None
-    """Older lines were not requested."""
-    _seen: dict[int, Counter[str]] = field(default_factory=dict)
-    """The lines of the last seconds, by second."""
-    _again: dict[int, Counter[str]] = field(default_factory=dict)
-
-    @property
-    def since(self) -> str:
-        """The start of the next read, so that no line is missed; empty before the first line."""
-        if self.latest is None:
-            return ""
-        return f"{datetime.fromtimestamp(self.latest[0] - _MAX_DISORDER_S, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-    def begin(self) -> None:
-        """Start a read from :attr:`since`: its first lines may be known."""
-        self._again = {second: counter.copy() for second, counter in self._seen.items()}
-
-    def leave_out_before(self, time: LogTime) -> None:
-        """Drop lines before a time, which were not requested, in later reads."""
-        self._floor = time
-
-    def take(self, line: str) -> tuple[str, str] | None:
-        """Return the timestamp and the text of a line; None if it was read before, or is not the container's."""
-        time, _, text = line.partition(" ")
-        parsed = parse_time(time)
-        if parsed is None:
-            # The kubelet's own message, for a log that it does not have.
-            return None
-        if self._again:
-            known = self._again.get(parsed[0])
-            if known and known[line]:
-                known[line] -= 1
-                return None
-            if self._floor is not None and parsed < self._floor:
-                return None
-        self._note(parsed, line)
-        return time, text
-
-    def _note(self, time: LogTime, line: str) -> None:
-        if self.latest is None or time > self.latest:
-            if self.latest is None or time[0] != self.latest[0]:
-                self._seen = {s: lines for s, lines in self._seen.items() if s >= time[0] - _MAX_DISORDER_S}
-            self.latest = time
-        if time[0] >= self.latest[0] - _MAX_DISORDER_S:
-            self._seen.setdefault(time[0], Counter())[line] += 1
-
-
-def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery) -> list[LogLine]:
-    """Read the existing lines of all pods, sorted by time."""
-    return [line for _, line in sorted(_all_lines(api, namespace, pods, asked, {}), key=lambda entry: entry[0])]
+def read_logs(
+    api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery, note: Callable[[str], None] = lambda _: None
+) -> list[LogLine]:
+    """Read the existing lines of all pods, sorted by time; a note says which can't be read."""
+    return _all_lines(api, namespace, pods, asked, {}, note)
 
 
 def _all_lines(
-    api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery, cursors: dict[Key, Cursor]
-) -> list[tuple[LogTime, LogLine]]:
+    api: Api,
+    namespace: str,
+    pods: Iterable[Object],
+    asked: LogQuery,
+    cursors: dict[Key, Cursor],
+    note: Callable[[str], None],
+) -> list[LogLine]:
+    """Read what can be read: one node that does not answer hides the logs of no other."""
     found: list[tuple[LogTime, LogLine]] = []
+    failure: ApiError | None = None
+    has_read = False
     for pod in pods:
         for status in _started(pod):
             container = str(status["name"])
@@ -152,11 +88,18 @@ def _all_lines(
             try:
                 taken = _read(api, namespace, str(pod["metadata"]["name"]), container, asked, cursor)
             except ApiError as error:
-                if not _is_gone(error):
+                if _is_gone(error):
+                    continue
+                if not _is_of_node(error):
                     raise
+                failure = error
+                note(f"the log of {pod['metadata']['name']} can't be read: {error}")
                 continue
-            found += [(parse_time(time) or _NEVER, _line(pod, container, time, text)) for time, text in taken]
-    return found
+            has_read = True
+            found += [(parse_time(time) or NEVER, _line(pod, container, time, text)) for time, text in taken]
+    if failure is not None and not has_read:
+        raise failure
+    return [line for _, line in sorted(found, key=lambda entry: entry[0])]
 
 
 def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, cursor: Cursor) -> list[tuple[str, str]]:
@@ -170,8 +113,8 @@ def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, c
         taken = [entry for entry in map(cursor.take, lines) if entry]
     if asked.since:
         # The API selects by whole seconds.
-        earliest = parse_time(asked.since) or _NEVER
-        taken = [entry for entry in taken if (parse_time(entry[0]) or _NEVER) >= earliest]
+        earliest = parse_time(asked.since) or NEVER
+        taken = [entry for entry in taken if (parse_time(entry[0]) or NEVER) >= earliest]
     if cursor.latest is None and last:
         cursor.take(last.removesuffix("\n"))
     first = parse_time(taken[0][0]) if taken else cursor.latest
@@ -203,6 +146,11 @@ def _started(pod: Object) -> list[Object]:
 
 def _is_gone(error: ApiError) -> bool:
     return error.status in (http.client.BAD_REQUEST, http.client.NOT_FOUND)
+
+
+def _is_of_node(error: ApiError) -> bool:
+    """Whether a kubelet may have failed, and not the API server; a dead one is waited for."""
+    return error.status in UNAVAILABLE and (error.status != 0 or isinstance(error.__cause__, TimeoutError))
 
 
 def _path(namespace: str, pod: str, container: str, query: dict[str, str]) -> str:
@@ -252,10 +200,7 @@ class Follower:
         cursors: dict[Key, Cursor] = {}
         with Api(self.access) as api:
             pods = self.select(self._live.read(api))
-            for _, line in sorted(
-                _all_lines(api, self.namespace, pods, self.asked, cursors), key=lambda entry: entry[0]
-            ):
-                yield line
+            yield from _all_lines(api, self.namespace, pods, self.asked, cursors, self.note)
         self._start("logs", lambda: self._watch_pods(pods, cursors))
         while not self._ended.is_set() and (found := self._queue.get()) is not None:
             if isinstance(found, BaseException):

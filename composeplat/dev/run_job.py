@@ -17,7 +17,8 @@ from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.live_list import wait_for
-from composeplat.cluster.logs import UNAVAILABLE, Cursor
+from composeplat.cluster.log_cursor import Cursor
+from composeplat.cluster.logs import UNAVAILABLE
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
 from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination, with_status_of
 from composeplat.cluster.watching import Watcher

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.logs import Cursor, Follower, LogLine, LogQuery, parse_time, read_logs
+from composeplat.cluster.log_cursor import Cursor, parse_time
+from composeplat.cluster.logs import Follower, LogLine, LogQuery, read_logs
 from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import (
     NAMESPACE,
@@ -231,6 +232,21 @@ def test_a_pod_that_goes_away(status: int) -> None:
     """A pod that has no log any more, or none yet, is not read."""
     with Server(otherwise=refusal(status, "gone")) as server, Api(server.access) as api:
         assert read_logs(api, NAMESPACE, [started()], LogQuery()) == []
+
+
+def test_a_node_that_does_not_answer() -> None:
+    """The logs of pods on other nodes are read all the same; without any, the failure is an error."""
+    first, second = started(suffix="aaaaa"), started(suffix="bbbbb")
+    lost = refusal(500, "dial tcp 10.0.0.7:10250: i/o timeout")
+    notes: list[str] = []
+    read = Answer(f"{LINES[0]}\n".encode())
+    answers = {log_of(first["metadata"]["name"]): lost, log_of(second["metadata"]["name"]): read}
+    with Server(answers) as server, Api(server.access) as api:
+        lines = read_logs(api, NAMESPACE, [first, second], LogQuery(), notes.append)
+        with pytest.raises(ApiError, match="i/o timeout"):
+            read_logs(api, NAMESPACE, [first], LogQuery())
+    assert [line.text for line in lines] == ["one"]
+    assert notes == [f"the log of {first['metadata']['name']} can't be read: dial tcp 10.0.0.7:10250: i/o timeout"]
 
 
 def test_a_container_that_never_started() -> None:
