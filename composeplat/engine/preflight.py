@@ -161,8 +161,16 @@ def _check_claim(
             origins.at(*path),
             path,
             f"{name} can't be changed without losing its data: the file changes {' and '.join(changes)}",
-            f"undo that, or use --replace-volume {path[-1]}, which deletes the volume and its data",
+            f"{_way_to_keep(changes, desired, live_state)}, or use --replace-volume {path[-1]},"
+            " which deletes the volume and its data",
         )
+
+
+def _way_to_keep(changes: list[str], desired: DesiredObject, live_state: LiveState) -> str:
+    """The fix that keeps a volume: one that is larger than the file says may have been grown in the cluster."""
+    live = _storage_of(live_state.claims[desired.name]["spec"])
+    is_larger = parse_quantity(live) > parse_quantity(_storage_of(desired.manifest["spec"]))
+    return f"give it the size that it has: size: {live}" if is_larger and len(changes) == 1 else "undo that"
 
 
 def changes_of_claim(desired: DesiredObject, live_state: LiveState) -> list[str]:
@@ -204,13 +212,17 @@ def volumes_to_replace(
 
 
 def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState) -> list[str]:
-    old, new = (str(spec.get("resources", {}).get("requests", {}).get("storage", "")) for spec in (live, wanted))
+    old, new = _storage_of(live), _storage_of(wanted)
     before, after = parse_quantity(old), parse_quantity(new)
     if not before or not after:
         return []
     if after == before or (after > before and live_state.may_grow(str(live.get("storageClassName")))):
         return []
     return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
+
+
+def _storage_of(spec: Mapping[str, Any]) -> str:
+    return str(spec.get("resources", {}).get("requests", {}).get("storage", ""))
 
 
 #: The suffix for the name of a replaced object in a preview.

@@ -268,15 +268,22 @@ def test_a_volume_without_a_class_can_not_grow(project: Project) -> None:
     ]
 
 
-def test_the_fix(project: Project) -> None:
-    """The hint names the option that lets the data go, with the volume's name as the file has it."""
+@pytest.mark.parametrize(
+    ("live", "fix"),
+    [
+        pytest.param(claim("2Gi"), "give it the size that it has: size: 2Gi", id="grown-in-the-cluster"),
+        pytest.param(claim("2Gi", "standard", "ReadOnlyMany"), "undo that", id="another-access-too"),
+    ],
+)
+def test_the_fix(project: Project, live: dict[str, Any], fix: str) -> None:
+    """The hint has the change that keeps the volume, and names the option that lets the data go."""
     text = "services: {web: {image: x, volumes: ['My_Data:/data']}}\nvolumes: {My_Data: {}}\n"
-    live_state = LiveState(object_metadata=head(CLAIM, "my-data"), claims={"my-data": claim("2Gi")})
+    live_state = LiveState(object_metadata=head(CLAIM, "my-data"), claims={"my-data": live})
 
     (diagnostic,) = report_of(read(project, text), live_state).sorted()
 
     assert diagnostic.path == ("volumes", "My_Data")
-    assert diagnostic.hint == ("undo that, or use --replace-volume My_Data, which deletes the volume and its data")
+    assert diagnostic.hint == f"{fix}, or use --replace-volume My_Data, which deletes the volume and its data"
 
 
 def test_replace_volume(project: Project) -> None:
