@@ -307,10 +307,11 @@ class Api:
             logger.debug("%s %s: %d", method, path, answer.status)
             self._has_answered = True
             self._dated = answer.headers.get("Date", ""), time.time()
-            pause = requested_pause(answer, _FIRST_PAUSE_S)
+            is_own = is_from_api_server(path, read)
+            pause = requested_pause(answer, _FIRST_PAUSE_S) if is_own else 0.0
             if pause and pause < busy.remaining_s:
                 time.sleep(pause)
-            elif may_renew and is_from_api_server(path, read) and self._may_renew(answer, credential):
+            elif may_renew and is_own and self._may_renew(answer, credential):
                 may_renew = False
             elif answer.status >= http.client.MULTIPLE_CHOICES:
                 raise _refusal(answer, read, self.access)

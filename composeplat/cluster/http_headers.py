@@ -6,17 +6,21 @@ Must not open a connection, nor decide what is done: :mod:`~composeplat.cluster.
 from __future__ import annotations
 
 import http.client
+import re
 from typing import Any
 
 from composeplat.cluster.credentials import Credential
 
 _MAX_PAUSE_S = 10.0
+_STATUS = re.compile(rb'"kind":\s*"Status"')
+#: What an API server answers before it looks at a request.
+_TOO_MANY = b"Too many requests"
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 
 def is_from_api_server(path: str, body: bytes) -> bool:
-    """Return whether a response is the API server's own, and not proxied from a service."""
-    return "/proxy/" not in path or (b'"Status"' in body and b'"Unauthorized"' in body)
+    """Return whether a refusal is the API server's own, and not proxied from a service."""
+    return "/proxy/" not in path or _STATUS.search(body) is not None or body.startswith(_TOO_MANY)
 
 
 def request_headers(credential: Credential, kind: str = "", accept: str = "application/json") -> Any:

@@ -114,6 +114,16 @@ def test_a_port_without_an_answer(server: Server, monkeypatch: pytest.MonkeyPatc
     assert server.paths[-1] == "/version"
 
 
+def test_a_service_that_asks_to_come_again(server: Server) -> None:
+    """Its own pause is not that of a busy API server: it listens, which is all that is asked."""
+    server.otherwise = Answer(b"down for maintenance", 503, retry_after="600")
+
+    with Api(server.access) as api:
+        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is True
+
+    assert len(server.asked) == 1
+
+
 def test_an_answer_without_an_end(server: Server) -> None:
     """A page that is sent for ever, as events are, is not read to its end."""
     events: Queue[Object | None] = Queue()
