@@ -148,7 +148,10 @@ def service_of_container(pod: Object, container: str) -> str:
 
 def is_of_others(pod: Object, container: str) -> bool:
     """Whether a container beside those of services is of none of them."""
-    names = {str(found["name"]) for found in pod["spec"]["containers"]}
+    spec = pod["spec"]
+    # Those that run beside the others may be among the init containers.
+    beside = [found for found in spec.get("initContainers") or [] if found.get("restartPolicy") == "Always"]
+    names = {str(found["name"]) for found in (*spec["containers"], *beside)}
     own = names.intersection(services_of(pod))
     return bool(own) and container in names - own
 

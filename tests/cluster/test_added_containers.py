@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from composeplat.cluster.conditions import WorkloadState, service_status, workload_status
 from composeplat.cluster.snapshot import with_status_of
 from composeplat.cluster.status import ServiceQuery, status_rows
+from composeplat.names import SERVICE_LABEL
 from tests.cluster.objects import (
     deployment,
     ended,
@@ -78,6 +79,19 @@ def test_an_added_container_that_crashes() -> None:
     assert cause.message == "is in one pod with 'a-mesh', which is no service and crashes with exit status 1 (6 times)"
     assert (cause.container, cause.origin) == ("a-mesh", ())
     assert cause.hint == "find what adds that container to pods, such as a service mesh"
+
+
+def test_an_added_init_container_that_crashes() -> None:
+    """One that runs beside the others, as newer service meshes add it, is named too."""
+    made = pod(SET, state=waiting("PodInitializing"))
+    made["metadata"]["labels"] = {SERVICE_LABEL: "web"}
+    made["spec"]["initContainers"] = [{"name": "a-mesh", "image": "mesh:1", "restartPolicy": "Always"}]
+    status = {"name": "a-mesh", "restartCount": 5, "state": waiting("CrashLoopBackOff"), "lastState": ended(1)}
+    made["status"]["initContainerStatuses"] = [status]
+
+    found = service_status("Deployment", "web", "web", snapshot(WEB, SET, made))
+
+    assert found.message == "is in one pod with 'a-mesh', which is no service and crashes with exit status 1 (6 times)"
 
 
 def test_a_failed_probe_of_an_added_container() -> None:
