@@ -19,7 +19,7 @@ from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import TEMPLATE_GENERATION, Object, has_ended, service_of
-from composeplat.cluster.watching import FURTHER_KINDS, Watcher, environment_selector
+from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
@@ -68,24 +68,25 @@ def can_sleep(workload: Object) -> bool:
     return not any(found["type"] in _ENDED and found["status"] == "True" for found in conditions)
 
 
-def read_workloads(api: Api, namespace: str, environment: str) -> dict[Key, Object]:
+def read_workloads(api: Api, plan: Plan) -> dict[Key, Object]:
     """Read the workloads of an environment, except dev workloads."""
     found = {}
     for kind in WORKLOADS:
-        for item in _listed(api, kind, kind_path(KINDS[kind], kind, namespace) + environment_selector(environment)):
-            if belongs_to(item, environment) and not is_dev_workload(item):
+        path = kind_path(KINDS[kind], kind, plan.namespace) + environment_selector(plan.environment)
+        for item in _listed(api, path, is_needed=kind in plan.workload_kinds):
+            if belongs_to(item, plan.environment) and not is_dev_workload(item):
                 found[kind, str(item["metadata"]["name"])] = {**item, "kind": kind}
     return found
 
 
-def _listed(api: Api, kind: str, path: str) -> list[Object]:
-    """List objects; of a kind that few environments have, none if they may not be listed."""
+def _listed(api: Api, path: str, *, is_needed: bool) -> list[Object]:
+    """List objects; of a kind that the plan does not have, none if they may not be listed."""
     try:
         return api.items(path)
     except ApiError as error:
-        if kind in FURTHER_KINDS and error.status == http.client.FORBIDDEN:
-            return []
-        raise
+        if is_needed or error.status != http.client.FORBIDDEN:
+            raise
+        return []
 
 
 def pods_path(namespace: str, environment: str) -> str:

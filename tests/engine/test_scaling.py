@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Api
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
@@ -132,6 +133,23 @@ def test_sleepers() -> None:
     }
 
 
+def with_service(kind: str) -> Plan:
+    service = ServicePlan(name="web", cluster_name="web", workload_kind=kind, image="x", objects=())
+    return Plan(environment="shop", namespace=NAMESPACE, services=(service,))
+
+
+@pytest.mark.parametrize(("kind", "is_refused"), [("Deployment", False), ("Job", True), ("DaemonSet", True)])
+def test_workloads_that_may_not_be_listed(server: Server, kind: str, *, is_refused: bool) -> None:
+    """Kinds that the definition does not have need not be listable: a role for deploys often lacks jobs."""
+    forbidden = refusal(403, "not for you")
+    server.answers = {DEPLOYMENTS: given(), SETS: forbidden, DAEMON_SETS: forbidden, JOBS: forbidden}
+    server.otherwise = given()
+    with Api(server.access) as api, contextlib.ExitStack() as expected:
+        if is_refused:
+            expected.enter_context(pytest.raises(ApiError, match="not for you"))
+        assert read_workloads(api, with_service(kind)) == {}
+
+
 def test_workloads_of_an_environment(server: Server) -> None:
     """They are listed by label; development containers are none of them, and not everyone may list all kinds."""
     server.answers = {
@@ -142,7 +160,7 @@ def test_workloads_of_an_environment(server: Server) -> None:
         CRON_JOBS: refusal(403, "not for you"),
     }
     with Api(server.access) as api:
-        assert list(read_workloads(api, NAMESPACE, "shop")) == [("Deployment", "web")]
+        assert list(read_workloads(api, with_service("Deployment"))) == [("Deployment", "web")]
     selector = "?labelSelector=dev.platform.com/environment%3Dshop"
     assert server.paths == [path + selector for path in (DEPLOYMENTS, SETS, DAEMON_SETS, JOBS, CRON_JOBS)]
 

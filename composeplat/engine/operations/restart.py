@@ -29,7 +29,7 @@ def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, 
     with stack.interrupts, stack.lock("restart"), Api(stack.target.access) as api:
         stack.check_project("restart", api)
         live_state = read_live_state(api, stack.namespace)
-        workloads = read_workloads(api, stack.namespace, plan.environment) if live_state.namespace else {}
+        workloads = read_workloads(api, plan) if live_state.namespace else {}
         if not workloads:
             raise stack.not_deployed_error()
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)

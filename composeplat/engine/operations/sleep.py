@@ -40,7 +40,7 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
         stack.check_project("sleep", api)
         live_state = read_live_state(api, stack.namespace)
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
-        workloads = read_workloads(api, stack.namespace, plan.environment) if live_state.namespace else {}
+        workloads = read_workloads(api, plan) if live_state.namespace else {}
         if not workloads:
             raise stack.not_deployed_error()
         going = [key for key, found in workloads.items() if key[1] not in dev_workloads and can_sleep(found)]
@@ -76,6 +76,8 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
         stack.check_project("wake", api)
         live_state = read_live_state(api, stack.namespace)
         if not any(kind in WORKLOADS for kind, _ in live_state.ours(plan.environment)):
+            # Raises if they may not be listed.
+            read_workloads(api, plan)
             raise stack.not_deployed_error()
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
         sleepers = sleeping_workloads(live_state, plan.environment)
