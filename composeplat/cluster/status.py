@@ -123,7 +123,8 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         state = SCHEDULED
     cause = found.cause or found.retry or (last.cause if last else None)
     waits = found.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
-    problem = found.message if waits else _last_end(statuses, now)
+    its_own = [status for status in statuses if status["name"] == service.cluster_name] or statuses
+    problem = found.message if waits else _last_end(its_own, now)
     if schedule:
         problem = f"its last run {cause.message}" if cause else ""
     if found.outdated and not waits:

@@ -38,6 +38,16 @@ def test_the_image_is_that_of_the_service() -> None:
     assert row.image == DIGEST
 
 
+def test_an_added_container_that_was_restarted() -> None:
+    """How it ended is no problem of the service."""
+    made = with_sidecar(pod(SET, state=running(), ready=True), "web", last=ended(137))
+    query = ServiceQuery(name="web", cluster_name="web", kind="Deployment")
+
+    (row,) = status_rows([query], snapshot(WEB, SET, made), NOW)
+
+    assert (row.state, row.problem) == ("ready", "")
+
+
 def test_a_service_that_has_not_started() -> None:
     """A container that others added may run before: a dependent of the service still waits."""
     made = with_sidecar(pod(SET, state=waiting("ContainerCreating")), "web")
