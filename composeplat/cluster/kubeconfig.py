@@ -28,7 +28,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 _MAX_LISTED = 8
 _DEFAULT_NAMESPACE = "default"
 _AUTHORITY, _INSECURE = "certificate-authority", "insecure-skip-tls-verify"
-#: As kubectl reads YAML; the reader of this project knows ``true`` alone.
+#: As kubectl reads YAML; for the reader of this project ``yes`` and ``on`` are texts.
 _TRUE = ("true", "yes", "on", "y")
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"

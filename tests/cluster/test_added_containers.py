@@ -80,8 +80,8 @@ def test_a_job_that_an_added_container_holds() -> None:
 
 def test_an_added_container_that_crashes() -> None:
     """It is named, and no key of the service is blamed for it."""
-    crash = {"state": waiting("CrashLoopBackOff"), "last": ended(1)}
-    made = with_sidecar(pod(SET, state=running()), "web", **crash)
+    crash, exited = waiting("CrashLoopBackOff"), ended(1)
+    made = with_sidecar(pod(SET, state=running()), "web", state=crash, last=exited)
 
     cause = service_status("Deployment", "web", "web", snapshot(WEB, SET, made)).cause
 

@@ -83,7 +83,7 @@ def test_objects_with_extras(folder: Folder) -> None:
         stack = ComposeStack("shop", file=file, namespace="team", variables={}, waits=False, extras={"web": [BUDGET]})
         budget = stack.services["web"].objects["PodDisruptionBudget/web"]
         found["same"] = stack.objects["PodDisruptionBudget/web"] is budget
-        budget.metadata["name"].apply(lambda name: found.update(name=name))  # type: ignore[attr-defined]
+        budget.metadata["name"].apply(lambda name: found.update(name=name))
 
     run(program)
 
