@@ -21,7 +21,7 @@ from composeplat.diagnostics import printable, quoted
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _STANDARD_INPUT = "-"
-#: The library's names of types -> what to write. The only numbers with a fraction are times to wait.
+#: The library's names of types -> the names in messages. The only numbers with a fraction are times to wait.
 _TYPES = {"float range": "number of seconds", "int range": "whole number"}
 
 

@@ -32,7 +32,7 @@ INSTEAD: dict[str, tuple[str, str]] = {
     "wait": ("platform deploy", "ends when all services are ready, and all jobs that others wait for have completed"),
 }
 
-#: What to do where ``up`` or ``down`` finds nothing to develop: for docker compose they are about all services.
+#: The hint where ``up`` or ``down`` finds nothing to develop: for docker compose they are about all services.
 UNDEVELOPED = {
     "up": "add one, such as '.:/app' under 'volumes'; platform deploy runs the services as they are",
     "down": "platform destroy deletes the environment",

@@ -120,7 +120,7 @@ def _args(container: Object, options: RunOptions, planned: Planned, service: Ser
 
 
 def _image_process(container: Object, options: RunOptions, planned: Planned, service: ServicePlan) -> Process:
-    """Read what the command needs of the image: its entrypoint, and its own command unless there is another."""
+    """Read the entrypoint of the image, and its own command unless there is another; nothing if neither is needed."""
     if not needs_image(container, options):
         return ((), ())
     if options.command:

@@ -1,4 +1,4 @@
-"""What ``platform run`` and ``platform up`` read of a service's image in its registry: its process, and its users.
+"""The process and the users of a service's image, read from its registry for ``platform run`` and ``platform up``.
 
 Owns at which addresses the image is looked for, and the errors about a user. Must not know the pod that is made.
 """

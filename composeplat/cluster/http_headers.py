@@ -1,4 +1,4 @@
-"""The headers of requests to an API server, and what those of its responses ask for.
+"""The headers of requests to an API server, and the pauses that its responses ask for.
 
 Must not open a connection, nor decide what is done: :mod:`~composeplat.cluster.api` does.
 """
@@ -13,7 +13,7 @@ from composeplat.cluster.credentials import Credential
 
 _MAX_PAUSE_S = 10.0
 _STATUS = re.compile(rb'"kind":\s*"Status"')
-#: What an API server answers before it looks at a request.
+#: The answer of an API server that has not looked at the request.
 _TOO_MANY = b"Too many requests"
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 

@@ -77,7 +77,7 @@ def _all_lines(
     cursors: dict[Key, Cursor],
     note: Callable[[str], None],
 ) -> list[LogLine]:
-    """Read what can be read: one node that does not answer hides the logs of no other."""
+    """Read the logs of all nodes that answer: one that does not hides the logs of no other."""
     found: list[tuple[LogTime, LogLine]] = []
     failure: ApiError | None = None
     has_read = False
