@@ -82,7 +82,9 @@ def _refuse_template(place: Field) -> bool:
 def _report_options(item: Field, options: tuple[str, ...]) -> None:
     ignored = [option for option in options if option not in HARMLESS_OPTIONS]
     if ignored:
-        item.report("no-effect", f"has options that have no effect in a cluster: {', '.join(map(quoted, ignored))}")
+        # An option may be the value of a variable.
+        written = item.node.shown if item.node.is_substituted else ", ".join(map(quoted, ignored))
+        item.report("no-effect", f"has options that have no effect in a cluster: {written}")
     elif options:
         shown = ", ".join(map(quoted, options))
         item.report("redundant-key", f"has an option that has no effect here, and needs none: {shown}")
