@@ -82,10 +82,7 @@ def make_salt() -> str:
 def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
     """Read the salt of a Secret; if someone has removed it, use its UID, which can't be guessed either."""
     metadata: pulumi.Output[Any] = secret.metadata  # type: ignore[attr-defined]
-    salt = metadata.apply(lambda found: str((found.get("annotations") or {}).get(SALT_ANNOTATION) or found["uid"]))
-    # Without the Secret as a resource: where a provider replaces it, Pulumi would replace the workloads whose
-    # properties depend on it, and delete their pods. They come after it by 'depends_on'.
-    return independent(salt)
+    return metadata.apply(lambda found: str((found.get("annotations") or {}).get(SALT_ANNOTATION) or found["uid"]))
 
 
 def _bind_data(manifest: Manifest, data: Any, late: LateValues) -> Any:
@@ -137,6 +134,14 @@ def _bind_parts(value: dict[str, Any] | list[Any] | str, late: LateValues, *, es
 
 
 def _bind_fingerprint(value: Fingerprint, late: LateValues) -> Any:
+    """Return a hash without the resources that it is of: its workload comes after the Secret by ``depends_on``.
+
+    Where a provider replaces the Secret, Pulumi would replace whatever has a property of it: it would end all pods.
+    """
+    return independent(_hash(value, late))
+
+
+def _hash(value: Fingerprint, late: LateValues) -> pulumi.Output[str]:
     salt = late.salts[value.secret]
     if not value.late:
         return salt.apply(value.keyed)

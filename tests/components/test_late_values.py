@@ -277,3 +277,19 @@ def test_an_image_that_is_not_pushed(value: object) -> None:
 def test_an_image_that_is_none(folder: Folder) -> None:
     with pytest.raises(pulumi.RunError, match=r"images\['web'\] must be an image such as .*, not 'A b'"):
         images_of(folder, lambda: "A b")
+
+
+def test_a_workload_depends_on_no_value_of_its_environment(folder: Folder) -> None:
+    """A resource that is replaced replaces the Secret that has its value, but no workload: its pods would be gone."""
+
+    def value() -> pulumi.Output[str]:
+        made = pulumi.CustomResource("test:index:Made", "made", {})
+        return made.urn.apply(lambda _: "v")
+
+    found = registered(folder, "environment: {A: '${V}', B: b}", value)
+
+    (made,) = found.request("Secret", "environment/web").propertyDependencies["data"].urns
+    assert made.endswith("::made")
+    deployment = found.request("Deployment")
+    assert [name for name, place in deployment.propertyDependencies.items() if place.urns] == []
+    assert "shop-environment/web" in {urn.rpartition("::")[2] for urn in deployment.dependencies}
