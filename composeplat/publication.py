@@ -33,6 +33,7 @@ class ToCluster:
     """Files and variables that become Secrets of a namespace."""
 
     context: str
+    """Empty for a cluster that only a provider of Pulumi knows."""
     namespace: str
     files: int = 0
     bytes: int = 0
@@ -60,7 +61,8 @@ class ToCluster:
             parts.append(f"{'env file' if len(self.env_files) == 1 else 'env files'} {_format_names(self.env_files)}")
         if self.variables:
             parts.append(f"variables of the shell: {_format_names(self.variables)}")
-        return f"sends to cluster '{self.context}', namespace {self.namespace}: {'; '.join(parts)}"
+        cluster = f"cluster '{self.context}'" if self.context else "the provider's cluster"
+        return f"sends to {cluster}, namespace {self.namespace}: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ from composeplat.system.records import record
 #: The provider of one type is that of the whole package.
 _KUBERNETES_TYPE = "kubernetes:core/v1:Namespace"
 _HINT = "point KUBECONFIG to a kubeconfig with a current context, or let Pulumi wait: waits=False"
-_UNKNOWN = "of the provider"
 
 
 @record(kw_only=True)
@@ -54,10 +53,10 @@ class DefaultCluster:
 
     @property
     def name(self) -> str:
-        """Its context, for messages."""
+        """Its context, for messages; empty if only the provider knows it."""
         if not self.is_readable:
-            return _UNKNOWN
-        return self.context or read_kubeconfig(os.environ, self.path).current or _UNKNOWN
+            return ""
+        return self.context or read_kubeconfig(os.environ, self.path).current
 
     def access(self) -> Access | None:
         """Return how hooks reach it; None in a unit test with mocks, which calls no hook."""

@@ -135,12 +135,15 @@ def test_a_unit_test(folder: Folder) -> None:
     assert found.hooks == []
 
 
+@pytest.mark.parametrize(
+    ("configured", "cluster"), [("context", "cluster 'there'"), ("cluster", "the provider's cluster")]
+)
 @pytest.mark.usefixtures("asked")
-def test_what_is_published(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message about published files names the cluster that they go to."""
+def test_what_is_published(folder: Folder, monkeypatch: pytest.MonkeyPatch, configured: str, cluster: str) -> None:
+    """The message about published files names the cluster that they go to, if it is known."""
     shown: list[str] = []
     monkeypatch.setattr(pulumi.log, "info", lambda text, **_: shown.append(text))
 
-    registered(folder, {"context": "there"})
+    registered(folder, {configured: "there"})
 
-    assert [text.partition(",")[0] for text in shown if text.startswith("sends to")] == ["sends to cluster 'there'"]
+    assert [text.partition(",")[0] for text in shown if text.startswith("sends to")] == [f"sends to {cluster}"]
