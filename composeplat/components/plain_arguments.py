@@ -13,19 +13,25 @@ from typing import Any
 import pulumi
 
 from composeplat.components.late_texts import LateTexts
-from composeplat.compose.options import SETTINGS, Value
+from composeplat.compose.options import SETTINGS, Setting, Value
 from composeplat.diagnostics import quoted
 
 
 def read_options(given: Mapping[str, Any], late: LateTexts) -> dict[str, Any]:
     """Return the settings that a program gives, by the names of their options."""
+    rows = [row for row in SETTINGS.values() if row.argument in given]
     return {
-        row.name: late.add(row.argument, given[row.argument])
-        if row.may_be_output
-        else plain(row.argument, given[row.argument], row.default)
-        for row in SETTINGS.values()
-        if row.argument in given
+        row.name: late.add(row.argument, given[row.argument]) if row.may_be_output else _setting(row, given)
+        for row in rows
     }
+
+
+def _setting(row: Setting, given: Mapping[str, Any]) -> Any:
+    value = plain(row.argument, given[row.argument], row.default)
+    # No comparison holds for "not a number".
+    if row.minimum is not None and not value >= row.minimum:
+        raise pulumi.RunError(f"'{row.argument}' must be at least {row.minimum:g}, not {value:g}")
+    return value
 
 
 def plain(name: str, value: Any, default: Value) -> Any:

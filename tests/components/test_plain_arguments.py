@@ -63,6 +63,8 @@ def test_an_output_of_many(folder: Folder, name: str) -> None:
         ("env_files", ".env", "'env_files' must be a list, not '.env'"),
         ("env_files", [1], "'env_files[0]' must be a path, not of type int"),
         ("timeout", "5m", "'timeout' must be a number, not '5m'"),
+        ("timeout", 0, "'timeout' must be at least 1, not 0"),
+        ("timeout", float("nan"), "'timeout' must be at least 1, not nan"),
         ("tls_secret", ["a"], "'tls_secret' must be a text, not of type list"),
         ("variables", ["A=b"], "'variables' must be a dictionary, not of type list"),
         ("registries", ["a"], "'registries[0]' must be a dictionary, not 'a'"),
