@@ -56,6 +56,8 @@ class ComponentProvider(Provider):
         arguments, errors = await read_arguments(inputs, self._schema, token)
         if errors:
             raise failure("\n".join(errors))
+        if options is not None and options.parent is not None:
+            await _name_parent(options.parent)
         make = import_module("composeplat.components.provider_components").CONSTRUCTORS[token]
         try:
             component, found = make(name, arguments, options)
@@ -64,6 +66,13 @@ class ComponentProvider(Provider):
         outputs.update(found)
         urn: pulumi.Output[str] = component.urn
         return urn
+
+
+async def _name_parent(parent: pulumi.Resource) -> None:
+    """Give the parent, which is of another process and has a URN alone, the name and type that this has."""
+    urn = str(await parent.urn.future())
+    types, name = urn.split("::", 3)[2:]
+    vars(parent).update(_name=name, _type=types.rpartition("$")[2])
 
 
 def failure(text: str) -> pulumi.InputPropertiesError:

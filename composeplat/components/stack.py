@@ -42,6 +42,7 @@ from composeplat.compose.options import DEFAULT_TIMEOUT_S, Request
 from composeplat.plan import Plan
 from composeplat.system.deadline import Deadline
 
+_ROOT_TYPE = "pulumi:pulumi:Stack"
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
 
 
@@ -197,5 +198,11 @@ def _default_gate(
         watcher=Watcher(access, plan.namespace, plan.environment, plan.workload_kinds),
         deadline=Deadline(timeout, plan.start_delays),
         restarts_deadline=True,
-        hook_suffix=f"-of-{parent.pulumi_resource_type}-{parent.pulumi_resource_name}" if parent else "",
+        hook_suffix=_hook_suffix(parent),
     )
+
+
+def _hook_suffix(parent: pulumi.Resource | None) -> str:
+    if parent is None or parent.pulumi_resource_type == _ROOT_TYPE:
+        return ""
+    return f"-of-{parent.pulumi_resource_type}-{parent.pulumi_resource_name}"

@@ -7,9 +7,11 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.resource import DependencyResource
 from pulumi.runtime.config import set_all_config
 
 from composeplat.components.dependency_gate import DependencyGate
+from composeplat.components.provider import ComponentProvider
 from composeplat.components.service import Service
 from tests.components.test_stack import Registered, folder, run, stack
 from tests.conftest import Folder
@@ -119,6 +121,24 @@ def test_two_of_one_name(folder: Folder) -> None:
         for kind in ("test:index:Staging", "test:index:Production"):
             parent = pulumi.ComponentResource(kind, "app")
             stack(folder, waits=None, opts=pulumi.ResourceOptions(parent=parent))
+
+    assert run(program).hooks == [
+        "shop-wait-web",
+        "shop-wait-web-of-test:index:Production-app",
+        "shop-wait-web-of-test:index:Staging-app",
+    ]
+
+
+@pytest.mark.usefixtures("asked")
+def test_two_of_one_name_of_another_language(folder: Folder) -> None:
+    """So have the hooks of components whose parents are of another process, and which the provider makes."""
+
+    def program() -> None:
+        for place in ("test:index:Staging::app", "test:index:Top$test:index:Production::app", "pulumi:pulumi:Stack::x"):
+            parent = DependencyResource(f"urn:pulumi:team::shop::{place}")
+            inputs: Any = {"file": str(folder.path / "compose.yaml"), "namespace": "team", "variables": {}}
+            options = pulumi.ResourceOptions(parent=parent, protect=False)
+            ComponentProvider().construct("shop", "composeplat:index:ComposeStack", inputs, options)
 
     assert run(program).hooks == [
         "shop-wait-web",
