@@ -63,7 +63,7 @@ def plain_list(name: str, value: Any, requirement: str, *kinds: type) -> tuple[A
 
 
 def plain_paths(name: str, value: Any) -> tuple[str, ...]:
-    return tuple(str(path) for path in plain_list(name, value, "a path", str, Path))
+    return tuple(str(path) for path in plain_list(name, value, "a path", str, Path) if path)
 
 
 def plain_mapping(name: str, value: Any) -> Mapping[str, Any]:
