@@ -133,9 +133,10 @@ class LocalCluster:
                 self.layout.ready_mark.touch()
                 return False
             check_upgrade(self.layout, self.kube.version)
-            programs = self._programs()
             self._clean()
+            # Before programs are built, which takes long.
             check_ports(self.host_ports)
+            programs = self._programs()
             make_certificates(self.layout, self.environment)
             self._write_files(programs)
             with progress.step(f"starting {self.title}", usual_seconds=20):
@@ -155,11 +156,11 @@ class LocalCluster:
 
     def _programs(self) -> Programs:
         need_packages(self.environment)
+        search = search_path(self.environment)
+        load_modules(search)
         tools = {tool.name: tool for tool in (*CLUSTER_TOOLS, BUILDKITD, self.kube)}
         toolchain = Toolchain(self.environment)
         found, buildx = toolchain.need_all(tools.values()), toolchain.find(BUILDX)
-        search = search_path(self.environment)
-        load_modules(search)
         return Programs(
             kube=str(found[self.kube.name].path),
             coredns=str(found[COREDNS.name].path),
@@ -192,9 +193,7 @@ class LocalCluster:
 
     def _check_same_limit(self) -> None:
         if self.layout.disk_limit not in (0, read_limit(self.layout)):
-            raise ComposeplatError(
-                f"{self.title} is running with another --disk-limit, or none", "stop it, then start it with this"
-            )
+            raise ComposeplatError(f"{self.title} is running with another --disk-limit", "stop it, then start it")
 
     @property
     def host_ports(self) -> dict[str, int]:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
+from composeplat.local.kernel import load_modules
 from composeplat.local.layout import Layout, make_layout
 from composeplat.local.part_logs import read_lines
 from composeplat.system.processes import ProcessId
+from composeplat.toolchain.setup import Toolchain
 from tests.conftest import run
 from tests.in_process import run_here
 from tests.schemas import checked
@@ -30,6 +36,22 @@ def test_status_of_none(tmp_path: Path, options: tuple[str, ...], message: str) 
     outcome = run("cluster", "status", *options, folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
 
     assert (outcome.status, outcome.stdout, outcome.stderr) == (4, "", message)
+
+
+def test_what_is_checked_before_programs_are_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port in use, and a missing module of the kernel, are errors before a build of many minutes, not after it."""
+    monkeypatch.setattr(LocalCluster, "_check_machine", lambda _: None)
+    monkeypatch.setattr(Toolchain, "need_all", lambda *_: pytest.fail("programs are built"))
+    monkeypatch.setattr("composeplat.local.cluster.need_packages", lambda _: None)
+    monkeypatch.setattr("composeplat.local.cluster.load_modules", partial(load_modules, bridge_filter=tmp_path / "no"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        ports = {"api": port, "registry": port + 1, "https": port + 2, "http": port + 3}
+        cluster = local_cluster({"COMPOSEPLAT_CLUSTER": str(tmp_path / "c")}, ports=ports)
+        with pytest.raises(MissingPiece, match=rf"in use by other programs: {port} \(--api-port\)"):
+            cluster.start()
+    with pytest.raises(MissingPiece, match="br_netfilter is not loaded"):
+        cluster.start()
 
 
 def test_status_of_none_as_json(tmp_path: Path) -> None:

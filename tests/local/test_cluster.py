@@ -207,7 +207,7 @@ def test_starts_within_a_minute(cluster: LocalCluster) -> None:
     assert (found["ports"], found["disk"]["used"]["objects"] > 0) == (PORTS, True)
     with pytest.raises(ComposeplatError, match="is running with other ports"):
         local_cluster(cluster.environment, ports={"https": 20444}).start()
-    with pytest.raises(ComposeplatError, match="is running with another --disk-limit, or none"):
+    with pytest.raises(ComposeplatError, match="is running with another --disk-limit"):
         local_cluster(cluster.environment, disk_limit=2**30).start()
 
 
