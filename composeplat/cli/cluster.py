@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +17,9 @@ from composeplat.cli.errors import show_errors
 from composeplat.cli.help_text import Guide, Guided
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.selection import working
+
+if TYPE_CHECKING:
+    from composeplat.local.cluster import LocalCluster
 
 
 class BuildNetwork(StrEnum):
@@ -113,10 +118,23 @@ def start(
             image_cache=cache_size,
             disk_limit=limit,
         )
-        with ended_by_signals():
+        with ended_by_signals(), _left_running_noted(cluster):
             started = cluster.start()
         conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
         write_output(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
+
+
+@contextmanager
+def _left_running_noted(cluster: LocalCluster) -> Iterator[None]:
+    """Note that an interrupted start leaves the cluster running, with its pods of the last time."""
+    from composeplat.progress import note
+
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if cluster.status().running:
+            note(f"{cluster.title} runs, and was not ready yet: 'platform cluster stop' ends it")
+        raise
 
 
 def _parse_size(text: str, option: str) -> int:

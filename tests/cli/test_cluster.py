@@ -17,6 +17,7 @@ from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.kernel import load_modules
 from composeplat.local.layout import Layout, make_layout
 from composeplat.local.part_logs import read_lines
+from composeplat.local.states import Status
 from composeplat.system.processes import ProcessId
 from composeplat.toolchain.setup import Toolchain
 from tests.conftest import run
@@ -145,6 +146,21 @@ def test_what_a_start_asks_for(
     assert [(layout.egress, layout.image_cache, layout.disk_limit) for layout in seen] == [
         (egress, image_cache, disk_limit)
     ]
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_start_that_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_running: bool) -> None:
+    """The cluster that it leaves running is noted: its processes stay until it is stopped."""
+
+    def interrupt(_: LocalCluster) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalCluster, "start", interrupt)
+    monkeypatch.setattr(LocalCluster, "status", lambda _: Status(running=is_running))
+    outcome = run_here("cluster", "start", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    note = "the local cluster runs, and was not ready yet: 'platform cluster stop' ends it\n"
+    assert (outcome.status, outcome.stderr) == (130, note if is_running else "")
 
 
 @pytest.mark.parametrize("option", ["--api-port", "--registry-port", "--https-port", "--http-port"])
