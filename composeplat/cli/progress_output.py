@@ -270,7 +270,8 @@ class Table:
 
     def _write(self, text: str) -> None:
         """Replace the drawn lines in one write: with two, a terminal would show an empty screen between them."""
-        erase = f"\x1b[{self._drawn}A\x1b[J" if self._drawn else ""
+        # A terminal shows what is typed, such as ^C, where the cursor is.
+        erase = f"\r\x1b[{self._drawn}A\x1b[J" if self._drawn else ""
         self._drawn = 0
         if erase or text:
             write_message(erase + text)

@@ -497,6 +497,15 @@ def test_no_color() -> None:
     assert "\x1b[3A\x1b[J" in output
 
 
+def test_what_is_typed_leaves_no_rest() -> None:
+    """A terminal shows a ^C at the cursor: the table is erased from the first column on, or two characters stay."""
+    output = on_terminal(*SHOP, DRAWN)
+
+    moves = re.findall(r".?\x1b\[\d+A\x1b\[J", output, re.DOTALL)
+    assert len(moves) > 1
+    assert {move[0] for move in moves} == {"\r"}
+
+
 def test_no_utf8() -> None:
     """A terminal that shows ASCII alone gets marks that it can show, in as little room."""
     shown = screens(*BUSY, at("last", "pending"), DRAWN, columns=40, PYTHONIOENCODING="ascii")
