@@ -22,6 +22,8 @@ from composeplat.names import shorten
 from composeplat.plan.desired import DesiredObject, Plan
 from composeplat.plan.templates import SELECTING
 
+#: The cluster role ``edit`` does not have it, whether the cluster knows it or not.
+_OF_GATEWAYS = "HTTPRoute"
 _REFUSALS = (
     http.client.BAD_REQUEST,
     http.client.FORBIDDEN,
@@ -35,8 +37,10 @@ def read_live_objects(api: Api, plan: Plan) -> LiveObjects:
     namespace = plan.namespace
     state = read_live_state(api, namespace, object_keys(plan.objects))
     objects: dict[Key, Object] = {}
+    planned = {desired.kind for desired in plan.objects}
     for kind, version in KINDS.items() if state.namespace else ():
-        for found in list_objects(api, namespace, kind, version):
+        is_needed = kind != _OF_GATEWAYS or kind in planned
+        for found in list_objects(api, namespace, kind, version, is_needed=is_needed):
             objects[kind, found["metadata"]["name"]] = {**found, "apiVersion": version, "kind": kind}
     pods = list_objects(api, namespace, "Pod", "v1") if state.namespace else []
     applied: dict[Key, Object] = {}
@@ -46,8 +50,8 @@ def read_live_objects(api: Api, plan: Plan) -> LiveObjects:
     return LiveObjects(state=state, objects=objects, pods=tuple(pods), applied=applied, refused=refused)
 
 
-def list_objects(api: Api, namespace: str, kind: str, version: str) -> list[Object]:
-    """List the objects of a kind; a kind that the cluster does not know has none."""
+def list_objects(api: Api, namespace: str, kind: str, version: str, *, is_needed: bool = True) -> list[Object]:
+    """List the objects of a kind; none if the cluster does not know it, or if it may be left out and not be listed."""
     try:
         return api.items(kind_path(version, kind, namespace))
     except ApiError as error:
@@ -55,6 +59,8 @@ def list_objects(api: Api, namespace: str, kind: str, version: str) -> list[Obje
             return []
         if error.status != http.client.FORBIDDEN:
             raise
+        if not is_needed:
+            return []
         plural = kind_path(version, kind).rpartition("/")[2]
         raise MissingPiece(
             f"can't look for objects to take over: you may not list {plural} in namespace '{namespace}'",

@@ -120,7 +120,7 @@ class NoChangeCheck:
 
     def _look(self, *, pods: bool) -> Look:
         more: list[Key] = [] if self.stack.claim is None else [record_key(self.plan.environment)]
-        return take_look(self.stack.target.access, self.plan.namespace, self.plan.environment, more, pods=pods)
+        return take_look(self.stack.target.access, self.plan, more, pods=pods)
 
     def _check_services(self, look: Look) -> None:
         """Emit the status of each service if all are ready and their ports answer; else it is a :class:`Doubt`."""

@@ -19,7 +19,7 @@ from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import Object, Snapshot, owner_uid
 from composeplat.cluster.watching import FURTHER_KINDS, WORKLOADS, environment_selector
 from composeplat.engine.preflight import KINDS, Key, api_path
-from composeplat.plan.desired import ServicePlan
+from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.system.threads import start_thread
 
 _CONNECTIONS = 4
@@ -63,13 +63,14 @@ def _uids(items: Iterable[Object]) -> list[str]:
     return [str(item["metadata"]["uid"]) for item in items]
 
 
-def take_look(access: Access, namespace: str, environment: str, more: Iterable[Key], *, pods: bool) -> Look:
+def take_look(access: Access, plan: Plan, more: Iterable[Key], *, pods: bool) -> Look:
     """List the objects of an environment, and get ``more`` by name; with ``pods``, list these too."""
-    look, selector = Look(), environment_selector(environment)
+    namespace, look, selector = plan.namespace, Look(), environment_selector(plan.environment)
+    planned = {desired.kind for desired in plan.objects}
 
     def list_kind(api: Api, kind: str, version: str) -> None:
         path = kind_path(version, kind, namespace) + selector
-        items = _listed(api, path, is_whole=pods and kind in _WATCHED)
+        items = _listed(api, path, is_whole=pods and kind in _WATCHED, is_planned=kind in planned)
         look.objects.update({(kind, item["metadata"]["name"]): item for item in items})
 
     def get(api: Api, key: Key) -> None:
@@ -89,12 +90,13 @@ def take_look(access: Access, namespace: str, environment: str, more: Iterable[K
     return look
 
 
-def _listed(api: Api, path: str, *, is_whole: bool) -> list[Object]:
-    """List objects of a kind, which a cluster need not know."""
+def _listed(api: Api, path: str, *, is_whole: bool, is_planned: bool) -> list[Object]:
+    """List objects of a kind, which a cluster need not know, nor let this user list if the plan has none."""
     try:
         return api.items(path) if is_whole else api.object_metadata(path)
     except ApiError as error:
-        if error.status == http.client.NOT_FOUND:
+        is_left_out = error.status == http.client.FORBIDDEN and not is_planned
+        if error.status == http.client.NOT_FOUND or is_left_out:
             return []
         raise
 

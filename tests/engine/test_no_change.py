@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.cluster.api import ApiError
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.compose.model import Build
@@ -27,12 +29,13 @@ from composeplat.engine.no_change import (
     unchanged_resources,
 )
 from composeplat.engine.no_change_inputs import Doubt, _builds, _Reader, _variables, _versions
-from composeplat.engine.no_change_look import Look
+from composeplat.engine.no_change_look import Look, take_look
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, object_keys
 from composeplat.plan import Plan
 from composeplat.plan.desired import ImageBuild
 from composeplat.registry.exposed_ports import ExposedPorts
+from tests.cluster.objects import Server, given, refusal
 from tests.conftest import Project
 
 DIGESTER = Digester(b"key")
@@ -443,3 +446,18 @@ def test_the_status_of_services(project: Project) -> None:
     }  # fmt: skip
     for service in plan.services:
         assert found[service.name] == service_status(*service.workload, service.cluster_name, everything)
+
+
+# the look -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "is_refused"), [("httproutes", False), ("services", True)])
+def test_a_look_of_a_user_with_few_rights(project: Project, kind: str, *, is_refused: bool) -> None:
+    """The role ``edit`` has no routes of gateways: a plan without one needs no Pulumi all the same."""
+    group = {"httproutes": "apis/gateway.networking.k8s.io/v1", "services": "api/v1"}[kind]
+    plan = planned(project)
+    answers = {f"/{group}/namespaces/{plan.namespace}/{kind}": refusal(403, f"{kind} is forbidden")}
+    with Server(answers, otherwise=given()) as server, contextlib.ExitStack() as expected:
+        if is_refused:
+            expected.enter_context(pytest.raises(ApiError, match="forbidden"))
+        assert take_look(server.access, plan, (), pods=True).objects == {}
