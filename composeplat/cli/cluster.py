@@ -173,9 +173,9 @@ def stop(
         was_running = cluster.stop()
         if delete_data:
             cluster.delete()
-        conclude(
-            f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running{_other(simulated)}"
-        )
+        ended = "is stopped" if was_running else "was not running"
+        other = "" if was_running or delete_data else _other(simulated)
+        conclude(f"{cluster.title} {ended}{', and its data is deleted' if delete_data else other}")
 
 
 def _other(simulated: bool) -> str:

@@ -111,6 +111,15 @@ def test_stop_of_the_other(tmp_path: Path) -> None:
     )
 
 
+def test_deleted_data_is_noted(tmp_path: Path) -> None:
+    """Also where the cluster was not running, so that nobody wonders whether its data is still there."""
+    (tmp_path / "cluster" / "volumes").mkdir(parents=True)
+    outcome = run("cluster", "stop", "--delete-data", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert (outcome.status, outcome.stderr) == (0, "the local cluster was not running, and its data is deleted\n")
+    assert not (tmp_path / "cluster").exists()
+
+
 def test_the_limit_is_shown(tmp_path: Path) -> None:
     """With a limit, what images and caches take of it is shown."""
     run_folder = tmp_path / "simulated" / "run"
