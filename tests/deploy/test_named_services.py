@@ -32,3 +32,14 @@ def test_another_service_is_gone(environment: Environment) -> None:
     assert environment.get("apps/v1", "Deployment", "worker") is not None
     environment.platform("deploy").expect()
     assert environment.get("apps/v1", "Deployment", "worker") is None
+
+
+def test_the_addresses_of_what_is_deployed(environment: Environment) -> None:
+    """A deploy of one service prints its addresses, and none of services that are not deployed."""
+    web = FILE.replace("expose: [80]", "ports: ['80:80']").replace("  worker: {", "  worker: {ports: ['80:80'], ")
+    environment.write(web)
+    deployed = environment.platform("deploy", "--domain", "localhost", "--no-wait", "web").expect()
+
+    (address,) = deployed.stdout.splitlines()
+    assert address.startswith(f"https://web-{environment.namespace}.localhost")
+    assert environment.get("networking.k8s.io/v1", "Ingress", "worker") is None

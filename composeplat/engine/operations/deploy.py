@@ -117,7 +117,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
         removed=removed,
         failures=failures,
         violations=events.violations,
-        urls=stack.target.urls_of(plan),
+        urls=stack.target.urls_of(plan.limited_to(options.services)),
     )
 
 

@@ -72,7 +72,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
         counts=no_change.complete(events.count_operations(), parts),
         kept=events.kept,
         notes=notes,
-        urls=stack.target.urls_of(plan),
+        urls=stack.target.urls_of(part),
         violations=events.violations,
     )
     # A deploy that ends well after one that did not is a revision, even without a change.
