@@ -7,6 +7,7 @@ Owns the causes that Pulumi and the API server report. Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 
 from composeplat.cluster.cause import Cause
@@ -21,6 +22,7 @@ from composeplat.plan.desired import ImageBuild, Plan
 _NOISE = ("update failed", "preview failed")
 _DONE = {Operation.UPDATE: "updated", Operation.REPLACE: "replaced", Operation.DELETE: "deleted"}
 _FRAMES = ("1 error occurred: * ", "Server-Side Apply field conflict detected. ")
+_RESOURCE = re.compile(r'resource "urn:[^"]+" was not successfully \w+ by the Kubernetes API server: ')
 
 
 def find_refusals(
@@ -63,7 +65,7 @@ def find_blocked(plan: Plan, failed: Collection[str], going: Collection[str]) ->
 
 
 def _sentence(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = _RESOURCE.sub("", " ".join(text.split()))
     for frame in _FRAMES:
         flat = flat.replace(frame, "")
     return flat

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from composeplat.cluster.error_text import shorten
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.own_processes import is_locked_out
 from composeplat.system.records import record
@@ -40,6 +41,13 @@ _NO_ANSWER = re.compile(
 _REFUSED = re.compile(
     r"(?:Kubernetes API server|Preview failed|Kubernetes cluster is unreachable): (?:.*: )?Unauthorized"
     r"|the server has asked for the client to provide credentials"
+)
+
+
+#: The provider's error for an object: its kind, its name in the state without the service's, and the reason.
+_REFUSED_OBJECT = re.compile(
+    r'resource "urn:[^"]*:(\w+)::[^":]*?([^"/:]+)" was not successfully \w+ by the Kubernetes API server: '
+    r'(.*?)(?=\s*(?:[Pp]review failed|update failed|resource "urn:|$))'
 )
 
 
@@ -167,8 +175,16 @@ def explain(output: str) -> ComposeplatError:
         or _explain_lock(text)
         or _explain_cluster(text)
         or _explain_by(_BACKEND_FAILURES, text)
+        or _explain_refusal(text)
         or ComposeplatError(f"Pulumi failed: {text[-_MAX_QUOTED_CHARS:]}")
     )
+
+
+def _explain_refusal(text: str) -> ComposeplatError | None:
+    """Explain that the API server refused objects, as a policy or a webhook does; none if it did not."""
+    found = dict.fromkeys(f"{kind} '{name}': {reason}" for kind, name, reason in _REFUSED_OBJECT.findall(text))
+    shown = shorten("; ".join(found), _MAX_QUOTED_CHARS)
+    return ComposeplatError(f"the API server refuses {shown}") if found else None
 
 
 def _as_line(output: str) -> str:

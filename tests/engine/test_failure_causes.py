@@ -37,7 +37,8 @@ def test_refused_by_the_server(plan: Plan) -> None:
     """What the API server says of an object is reported of its service, without what Pulumi puts around it."""
     urn = f"{WORKLOAD}/api"
     change = Change(urn=urn, operation=Operation.CREATE, kind="Deployment", name="api")
-    text = '1 error occurred:\n\t* deployments.apps "api" is forbidden:\n  quota'
+    made = f'resource "{urn}" was not successfully created by the Kubernetes API server: '
+    text = made + '1 error occurred:\n\t* deployments.apps "api" is forbidden:\n  quota'
     events = Events(changes={urn: change}, messages={urn: ["update failed", text]})
 
     message = "Deployment 'api' could not be created: deployments.apps \"api\" is forbidden: quota"

@@ -84,3 +84,21 @@ def test_a_full_disk_of_the_backend() -> None:
     )
 
     assert (type(error), str(error)) == (ComposeplatError, "the state can't be written: the disk is full")
+
+
+def refused(kind: str, name: str, reason: str) -> str:
+    urn = f"urn:pulumi:team::demo::composeplat:index:ComposeStack$kubernetes:apps/v1:{kind}::{name}"
+    return f'Preview failed: resource "{urn}" was not successfully created by the Kubernetes API server: {reason}\n'
+
+
+def test_what_a_policy_refuses() -> None:
+    """Each object is named as in the cluster, with the reason of the policy, and nothing of Pulumi around it."""
+    deployment = refused("Deployment", "demo-workload/web", "deployments.apps is forbidden: every one needs an owner")
+    service = refused("Service", "demo-service/web", "no ports")
+    error = explain(f"{deployment}{service}{service}preview failed\n")
+
+    assert type(error) is ComposeplatError
+    assert str(error) == (
+        "the API server refuses Deployment 'web': deployments.apps is forbidden: every one needs an owner;"
+        " Service 'web': no ports"
+    )
