@@ -61,6 +61,7 @@ def test_a_namespace_that_is_being_deleted(environment: Environment) -> None:
     with environment.api() as api:
         api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
         api.delete(path)
+        until(lambda: environment.get("apps/v1", "Deployment", "web") is None)
 
         refused = environment.platform("preview").expect(1)
         assert f"namespace '{environment.namespace}' is being deleted" in refused.stderr
