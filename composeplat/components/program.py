@@ -23,6 +23,7 @@ from composeplat.components.stack import ComposeStack
 from composeplat.compose.options import SETTINGS, Setting, Value
 from composeplat.diagnostics import ComposeplatError
 from composeplat.plan.desired import Plan
+from composeplat.plan.resource_keys import ResourceKey
 
 PROVIDER = "cluster"
 
@@ -37,11 +38,9 @@ def declare(
     building: Collection[str] | None = None,
     needed: Plan | None = None,
     aliases: Mapping[str, str] | None = None,
-) -> ComposeStack:
-    """Register a plan for ``platform deploy``, or what is needed of it.
-
-    Objects wait for the images of ``building``, or for all; ``aliases`` are the other URNs of some in the state.
-    """
+    rewritten: Mapping[ResourceKey, Collection[str]] | None = None,
+) -> None:
+    """Register a plan for ``platform deploy``, or the ``needed`` part; objects wait for the images of ``building``."""
     stack = ComposeStack(
         plan.environment,
         plan=plan,
@@ -52,11 +51,11 @@ def declare(
         building=building,
         needed=needed,
         aliases=aliases,
+        rewritten=rewritten,
         # A build alone needs no cluster.
         opts=_options(cluster) if plan.objects else None,
     )
     pulumi.export("urls", stack.urls)
-    return stack
 
 
 def declare_configured(folder: Path) -> ComposeStack:

@@ -7,6 +7,7 @@ Must not know the components, which are the parents of the objects.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import pulumi
 
@@ -34,6 +35,8 @@ class Registrar:
 
     moved = MovedResources()
     former_names = FormerNames()
+    rewritten: Mapping[ResourceKey, Collection[str]] = MappingProxyType({})
+    """The paths of fields whose changes are ignored, as the cluster makes them."""
 
     def __init__(
         self,
@@ -101,13 +104,14 @@ class Registrar:
         return resource
 
     def _options_of(self, desired: DesiredObject) -> pulumi.ResourceOptions:
+        salt = [SALT_PATH] if desired.key in self.salted else []
         needed = [*self.awaited_builds, *(self.resources[key] for key in desired.needs if key in self.resources)]
         # Names are fixed, so a replacement must be created after the deletion. Only the provider knows that, and Pulumi
         # does not ask it for a forced replacement.
         return pulumi.ResourceOptions(
             depends_on=needed,
             delete_before_replace=True,
-            ignore_changes=[SALT_PATH] if desired.key in self.salted else None,
+            ignore_changes=[*salt, *self.rewritten.get(desired.key, ())] or None,
             # The API server keeps the numbers of a rolling update, which it has set itself, and refuses them here.
             replace_on_changes=["spec.strategy"] if ends_pods_first(desired) else None,
         )

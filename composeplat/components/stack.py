@@ -40,6 +40,7 @@ from composeplat.components.resource_names import STACK_TYPE
 from composeplat.components.resource_types import KubernetesObject
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Request
 from composeplat.plan import Plan
+from composeplat.plan.resource_keys import ResourceKey
 from composeplat.system.deadline import Deadline
 
 _ROOT_TYPE = "pulumi:pulumi:Stack"
@@ -102,6 +103,7 @@ class ComposeStack(pulumi.ComponentResource):
         loader: ImageLoader | None = None,
         building: Collection[str] | None = None,
         needed: Plan | None = None,
+        rewritten: Mapping[ResourceKey, Collection[str]] | None = None,
         waits: bool | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -155,6 +157,7 @@ class ComposeStack(pulumi.ComponentResource):
         registrar.extras = plan_extra_objects(plan, extras, transforms)
         registrar.transforms = transforms or {}
         registrar.moved = MovedResources(aliases, plan.objects)
+        registrar.rewritten = rewritten or {}
         registrar.former_names = FormerNames(self, opts.parent if opts else None)
         self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
         self.namespace = pulumi.Output.from_input(late.text(plan.namespace))

@@ -23,6 +23,7 @@ from composeplat.engine.pulumi_args import former_urns
 from composeplat.engine.pulumi_errors import broke_off, explain, is_refused
 from composeplat.engine.pulumi_flags import explain_policy_pack, trace_variables
 from composeplat.engine.pulumi_process import PulumiResult
+from composeplat.engine.rewritten_fields import rewritten_fields
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 from composeplat.plan.fingerprint import hash_ahead
@@ -36,6 +37,8 @@ _MAX_CREDENTIAL_RETRIES = 3
 NO_PROGRAM_ARGS = ("--exec-kind", "auto.local")
 #: For operations that continue with the other resources after a failure.
 UNATTENDED_ARGS = ("--yes", "--skip-preview", "--continue-on-error")
+#: Reads the live objects into the state first.
+REFRESH = "--refresh"
 #: For more objects Pulumi writes its state once, at the end: writes after each step would take most of the time.
 _MAX_CHECKPOINTED_OBJECTS = 40
 #: Up to so many objects, Pulumi and its provider collect garbage less often, which saves a tenth of the processor time.
@@ -103,6 +106,8 @@ def run_program(
 
     loader = _image_loader(stack, plan)
     aliases = former_urns(plan, stack.state)
+    # A refresh may make other inputs of what the state has.
+    rewritten = {} if REFRESH in args else rewritten_fields(plan, stack.state)
 
     def program() -> None:
         declare(
@@ -114,6 +119,7 @@ def run_program(
             building=building,
             needed=None if parts is None else parts.needed,
             aliases=aliases,
+            rewritten=rewritten,
         )
 
     with serve(program) as address:

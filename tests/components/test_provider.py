@@ -29,8 +29,8 @@ STACK, SERVICE = "composeplat:index:ComposeStack", "composeplat:index:Service"
 #: functions and objects of a program, which has transforms and resources of its own. In Python alone,
 #: resources that a program had before move into a stack.
 OF_PYTHON_ALONE = {
-    "plan", "gate", "loader", "building", "needed", "opts", "name", "self", "transforms", "extras", "aliases",
-    "selectors",
+    "plan", "gate", "loader", "building", "needed", "rewritten", "opts", "name", "self", "transforms", "extras",
+    "aliases", "selectors",
 }  # fmt: skip
 
 

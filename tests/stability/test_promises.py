@@ -58,7 +58,7 @@ COMPONENTS = (
 #: Ingresses for the endpoints, or HTTPRoutes.
 GATEWAYS = ("", "infra/edge")
 #: Arguments that ``platform deploy`` alone gives.
-_OF_THE_DEPLOY = ("plan", "gate", "loader", "building", "needed")
+_OF_THE_DEPLOY = ("plan", "gate", "loader", "building", "needed", "rewritten")
 _OWN_KEY = re.compile(r'LABEL_PREFIX\}/([a-z-]+)"')
 _CONFIG_KEY = re.compile(r'config\.get(?:_object)?\("(\w+)"\)')
 _VARIABLE = re.compile(r"^\| `([A-Z_]+)` \|", re.MULTILINE)

@@ -96,7 +96,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     refreshes = options.refresh or asleep or any(volumes.values()) or is_state_behind
     parts = None if refreshes else no_change.find_parts(plan)
     args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(plan, stack.state, live_state, options, parts)]
-    args += [*policy_flags(stack.variables), *(["--refresh"] if refreshes else [])]
+    args += [*policy_flags(stack.variables), *([pulumi_runs.REFRESH] if refreshes else [])]
     before = RollBack.remember(stack, plan, chosen, options)
     update_images(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:

@@ -54,7 +54,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     policies = policy_flags(stack.variables)
     args = ["preview", *deploy_args(plan, state, live_state, options, parts), *policies]
     if refreshes:
-        args.append("--refresh")
+        args.append(pulumi_runs.REFRESH)
     held_back = workloads_without_pods(state, dev_workloads_by_service(live_state.object_metadata, plan.environment))
     shown = preview_plan(api, without_pods(with_autoscaled(plan, scaled), held_back), replaced)
     chosen = plan.select_services(options.services)
