@@ -88,8 +88,8 @@ def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     with Api(view.planned.target.access) as api:
         snapshot = view.take_snapshot(api)
         pods = select_pods(snapshot.pods, view.names)
-        _print(read_logs(api, view.namespace, pods, asked, progress.note), printer)
-    for line in _endings(view, snapshot):
+        has_lines = _print(read_logs(api, view.namespace, pods, asked, progress.note), printer)
+    for line in _endings(view, snapshot, has_lines=has_lines):
         progress.conclude(line)
 
 
@@ -103,7 +103,7 @@ def _follow(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
         follower.stop()
 
 
-def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
+def _endings(view: EnvironmentView, snapshot: Snapshot, *, has_lines: bool) -> Iterator[str]:
     """List the messages after the lines: why a job failed, and why there may be no lines."""
     rows = status_rows(view.queries(snapshot.workloads), snapshot, datetime.now(UTC))
     if all(row.state == "absent" for row in rows):
@@ -112,7 +112,7 @@ def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
     with_pods = {service for pod in snapshot.pods for service in services_of(pod)}
     is_part = len(rows) < len(view.planned.plan.services)
     for row, service in zip(rows, view.names, strict=True):
-        if row.kind == "Job" and row.cause is not None:
+        if row.cause is not None and (row.kind == "Job" or not has_lines):
             yield f"{row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else "")
             yield from left_out_lines(view.planned.loaded, row.service, row.cause)
         elif service not in with_pods and (is_part or not with_pods):
@@ -147,10 +147,14 @@ def _with_containers(pod: Object, names: Container[str]) -> Object | None:
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}} if statuses else None
 
 
-def _print(lines: Iterable[LogLine], printer: Printer) -> None:
+def _print(lines: Iterable[LogLine], printer: Printer) -> bool:
+    """Print lines until nobody reads them; return whether there were any."""
+    has_lines = False
     for line in lines:
+        has_lines = True
         if not write_output(printer.show(line)):
             break
+    return has_lines
 
 
 @dataclass(slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from composeplat.engine.outcomes import Failure
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.names import DEV_WORKLOAD_LABEL
 from tests.cli.conftest import Seam, data
-from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running
+from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running, waiting
 from tests.conftest import VARIABLES
 from tests.registry.test_image_users import BASE
 from tests.registry_server import Registry, serving
@@ -157,6 +157,17 @@ def test_logs_without_pods(seam: Seam) -> None:
 
     assert (outcome.status, outcome.stdout) == (0, "")
     assert outcome.stderr == "demo is not deployed in namespace team: platform deploy\n"
+
+
+def test_logs_of_a_pod_that_never_ran(deployed: Seam) -> None:
+    """Without a line, the reason is shown: the program never wrote any."""
+    pods = "/api/v1/namespaces/team/pods"
+    late = pod(OWNER, state=waiting("ImagePullBackOff", 'Back-off pulling image "example/web"'))
+    deployed.server.answers |= {pods: given(labelled(late)), f"{pods}/{POD['metadata']['name']}/log": Answer(b"")}
+    outcome = deployed.platform("logs", "web").assert_success()
+
+    assert outcome.stdout == ""
+    assert outcome.stderr.startswith("web: image 'registry.example.com/web:2' can't be pulled: Back-off pulling")
 
 
 @pytest.mark.parametrize("command", ["status", "logs"])
