@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pulumi
 
 from composeplat.components.definition import with_hint
+from composeplat.components.plain_arguments import plain_mapping
 from composeplat.components.resource_names import last_part
 from composeplat.diagnostics import ComposeplatError, join_some
 from composeplat.plan.desired import DesiredObject, Plan
@@ -75,10 +76,12 @@ def _named(urn: pulumi.Input[str], rest: str) -> pulumi.Output[pulumi.Alias]:
     return pulumi.Output.from_input(urn).apply(lambda known: pulumi.Alias(name=last_part(known) + rest))
 
 
-def with_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]]) -> Plan:
+def with_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]] | None) -> Plan:
     """Return the plan with the selectors that workloads have already; an error is one of the program."""
+    given = plain_mapping("selectors", selectors)
+    kept = {name: plain_mapping(f"selectors[{name}]", labels) for name, labels in given.items()}
     try:
-        return keep_selectors(plan, selectors)
+        return keep_selectors(plan, kept)
     except ComposeplatError as error:
         raise pulumi.RunError(with_hint(error)) from error
 

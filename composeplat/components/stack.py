@@ -145,7 +145,7 @@ class ComposeStack(pulumi.ComponentResource):
             )
             builder, timeout = request.builder, request.timeout
             plan = plan_definition(request, self, parse_images(images, late), late, cluster)
-            plan = with_selectors(plan, selectors or {})
+            plan = with_selectors(plan, selectors)
             late.report_unknown(self)
         if waits is None:
             waits = cluster.is_readable and not late.is_late(plan.namespace)

@@ -67,6 +67,7 @@ def test_an_output_of_many(folder: Folder, name: str) -> None:
         ("timeout", float("nan"), "'timeout' must be at least 1, not nan"),
         ("tls_secret", ["a"], "'tls_secret' must be a text, not of type list"),
         ("variables", ["A=b"], "'variables' must be a dictionary, not of type list"),
+        ("selectors", {"web": "app"}, "'selectors[web]' must be a dictionary, not 'app'"),
         ("registries", ["a"], "'registries[0]' must be a dictionary, not 'a'"),
     ],
 )
