@@ -252,8 +252,8 @@ class _Builder:
 
     def _set_key(self, frame: _Frame, node: Node) -> None:
         if not isinstance(node, Scalar) or not node.is_text:
-            found = quoted(node.text) if isinstance(node, Scalar) else kind_of(node)
-            hint = f'quote it: "{node.text}"' if isinstance(node, Scalar) else ""
+            found = quoted(node.written) if isinstance(node, Scalar) else kind_of(node)
+            hint = f'quote it: "{node.written}"' if isinstance(node, Scalar) else ""
             self.report.add("non-string-key", node.span, (), f"a key must be text, not {found}", hint)
             frame.skip_value = True
         else:
