@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def test_none_at_all(shell: dict[str, str], tmp_path: Path) -> None:
     ],
 )
 def test_docker_that_is_noted_as_the_choice(
-    current: str, *, has_docker: bool, shell: dict[str, str], tmp_path: Path
+    current: str, *, has_docker: bool, shell: dict[str, str], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A first `docker buildx` notes Docker's socket for the choice, with or without Docker: it must be there."""
     users = tmp_path / "user" / ".docker" / "buildx"
@@ -136,6 +137,7 @@ def test_docker_that_is_noted_as_the_choice(
     (users / "current").write_text(current)
     layout = make_layout(shell)
     layout.buildkit_socket.parent.mkdir(parents=True)
+    request.addfinalizer(lambda: shutil.rmtree(layout.buildkit_socket.parent))
     layout.buildkit_socket.touch()
 
     found = builder_variables(shell, target(), DataFolder(tmp_path / "data"), docker_socket=tmp_path / "none")
