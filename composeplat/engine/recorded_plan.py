@@ -56,13 +56,16 @@ def record_plan(plan: Plan, state: Mapping[str, Any], services: Collection[str],
 
 def inputs_of(state: Mapping[str, Any]) -> Inputs:
     """Return the inputs of the stack's objects in a state."""
-    found: Inputs = {}
+    return {str(key): resource["inputs"] for key, resource in objects_of(state)}
+
+
+def objects_of(state: Mapping[str, Any]) -> Iterator[tuple[ResourceKey, Mapping[str, Any]]]:
+    """Yield the resources of the stack's objects in a state, without those that are being deleted."""
     for resource in state.get("resources") or ():
         urn = str(resource["urn"])
         name = ResourceName.from_urn(urn) if belongs_to_stack(urn) else None
         if name is not None and str(resource.get("type", "")).startswith("kubernetes:") and not resource.get("delete"):
-            found[str(name.key)] = resource["inputs"]
-    return found
+            yield name.key, resource
 
 
 def _facts(plan: Plan) -> Facts:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from composeplat.components.resource_names import ResourceName, belongs_to_stack
+from composeplat.engine.recorded_plan import objects_of
 from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKey
 
@@ -23,12 +23,10 @@ def rewritten_fields(plan: Plan, state: Mapping[str, Any]) -> dict[ResourceKey, 
     """Return the paths of rewritten fields, as Pulumi writes paths."""
     planned = {desired.key: desired.manifest for desired in plan.objects}
     found: dict[ResourceKey, tuple[str, ...]] = {}
-    for resource in state.get("resources") or ():
-        urn = str(resource["urn"])
-        name = ResourceName.from_urn(urn) if belongs_to_stack(urn) and not resource.get("delete") else None
-        if name is not None and name.key in planned:
-            versions = planned[name.key], resource.get("inputs"), resource.get("outputs")
-            found[name.key] = tuple(path for place in _TEMPLATES for path in _rewritten_at(place, *versions))
+    for key, resource in objects_of(state):
+        if key in planned:
+            versions = planned[key], resource.get("inputs"), resource.get("outputs")
+            found[key] = tuple(path for place in _TEMPLATES for path in _rewritten_at(place, *versions))
     return {key: paths for key, paths in found.items() if paths}
 
 

@@ -36,8 +36,9 @@ def state(plan: Plan, **templates: Any) -> dict[str, Any]:
         live = copy.deepcopy(desired.manifest)
         if desired.name in templates and "template" in live.get("spec", {}):
             templates[desired.name](live["spec"]["template"])
-        urn = f"{STACK}$kubernetes:apps/v1:{desired.kind}::demo-{desired.key}"
-        resources.append({"urn": urn, "inputs": copy.deepcopy(desired.manifest), "outputs": live})
+        kind = f"kubernetes:apps/v1:{desired.kind}"
+        urn = f"{STACK}${kind}::demo-{desired.key}"
+        resources.append({"urn": urn, "type": kind, "inputs": copy.deepcopy(desired.manifest), "outputs": live})
     return {"resources": resources}
 
 
