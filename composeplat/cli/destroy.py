@@ -27,35 +27,44 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
         return Exit.INVALID
     plan = planned.plan
     where = planned.where
+    stack = stack_for(planned)
     if volumes and not yes:
-        _confirm(plan.environment, where)
+        _require_terminal(where)
+        _confirm(plan.environment, where, operation.find_volumes(stack, plan))
     with progress.work(f"taking {where} down"):
         try:
-            outcome = operation.destroy(stack_for(planned), planned.plan, volumes=volumes, wait=wait)
+            outcome = operation.destroy(stack, plan, volumes=volumes, wait=wait)
         except Refused as refused:
             return show_refusal(refused, as_json=choice.json_diagnostics)
     deleted = len([c for c in outcome.changes if not c.kept and c.kind != "Image"]) + len(outcome.removed)
     seconds = round(outcome.seconds, 1)
-    data = document(
-        "destroy", plan.environment, plan.namespace, kept_volumes=outcome.kept, deleted=deleted, seconds=seconds
-    )
+    volumes_of_it = {"kept_volumes": outcome.kept, "deleted_volumes": outcome.deleted_volumes}
+    data = document("destroy", plan.environment, plan.namespace, **volumes_of_it, deleted=deleted, seconds=seconds)
     show_document(data, as_json=as_json)
     if deleted:
         progress.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
     else:
         progress.conclude(f"there is nothing of {where} to delete")
+    for name in outcome.deleted_volumes:
+        progress.conclude(f"volume {name} and its data are deleted")
     for name in outcome.kept:
         progress.conclude(f"volume {name} and its data stay; the next deploy uses them, --volumes deletes them")
     return Exit.DONE
 
 
-def _confirm(name: str, where: str) -> None:
-    """To delete data takes the environment's name, typed, or ``--yes``."""
+def _require_terminal(where: str) -> None:
     if not is_terminal(sys.stdin):
         raise ComposeplatError(
             f"--volumes deletes all data of {where}, and there is no terminal to confirm that on", "give --yes too"
         )
-    typed = typer.prompt(f"This deletes all data of {where}. Type the environment's name to continue", err=True)
+
+
+def _confirm(name: str, where: str, volumes: list[str]) -> None:
+    """To delete data takes the environment's name, typed, or ``--yes``."""
+    typer.echo(f"This deletes all data of {where}:", err=True)
+    for volume in volumes:
+        typer.echo(f"  volume {volume}", err=True)
+    typed = typer.prompt("Type the environment's name to continue", err=True)
     if typed.strip() != name:
         raise ComposeplatError("that is not the environment's name: nothing was changed")
 

@@ -57,6 +57,8 @@ class Outcome:
     failures: list[Failure] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     """Volumes that stay."""
+    deleted_volumes: list[str] = field(default_factory=list)
+    """Volumes whose data is deleted."""
     removed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     urls: tuple[str, ...] = ()

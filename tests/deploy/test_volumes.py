@@ -107,9 +107,10 @@ def test_destroy_with_volumes(environment: Environment) -> None:
 
     args = environment.command_line("destroy", "--volumes")
     terminal = Terminal(args, folder=environment.folder, env=environment.variables)
-    terminal.until("Type the environment's name to continue")
+    assert "  volume data (1Gi)" in terminal.until("Type the environment's name to continue")
     terminal.type(environment.name)
 
+    assert "volume data (1Gi) and its data are deleted" in terminal.rest()
     assert terminal.status() == 0
     assert environment.names() == set()
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from composeplat.cluster.api import Api
+from composeplat.cluster.snapshot import Object
 from composeplat.engine import pulumi_runs
 from composeplat.engine.deletion import wait_until_deleted, wait_until_no_pods
 from composeplat.engine.events import Events
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Outcome
-from composeplat.engine.preflight import CLAIM, LiveState, api_path, object_keys
+from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, object_keys
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.providers import release_providers
 from composeplat.engine.pulumi_process import PulumiResult
@@ -35,6 +37,13 @@ def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Ou
     return outcome
 
 
+def find_volumes(stack: Stack, plan: Plan) -> list[str]:
+    """Return the claims, with their sizes, that are deleted where the volumes are deleted too."""
+    with Api(stack.target.access) as api:
+        live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
+    return _claims(_own_objects(plan, live_state), live_state)
+
+
 def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     stack, api, plan = recording.stack, recording.api, recording.plan
     events = Events()
@@ -52,16 +61,15 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     # Objects that the state does not have.
     live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
     outcome = Outcome(changes=events.effective_changes, counts=events.count_operations())
-    ours = live_state.ours(plan.environment)
-    # An external claim that once was of the environment still has its labels until the next deploy.
-    external = {(required.kind, required.name) for required in plan.required}
-    ours = {key: head for key, head in ours.items() if key not in external}
+    ours = _own_objects(plan, live_state)
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
     for (kind, name), head in going.items():
         outcome.removed.append(f"{kind}/{name}")
         if "deletionTimestamp" not in head["metadata"]:
             api.delete(api_path(kind, stack.namespace, name))
-    outcome.kept = [_with_size(name, live_state) for kind, name in ours if (kind, name) not in going]
+    found = _claims(ours, live_state)
+    outcome.kept = [] if volumes else found
+    outcome.deleted_volumes = found if volumes else []
     if not outcome.kept:
         forget_project(api, stack.environment_name, stack.namespace)
     if wait:
@@ -91,6 +99,16 @@ def _forget_all(recording: Recording) -> tuple[Events, PulumiResult]:
         *pulumi_runs.NO_PROGRAM_ARGS,
     ]
     return pulumi_runs.run(stack, args, pulumi_runs.RunHandlers(take), pulumi_runs.checkpoint_variables(objects))
+
+
+def _own_objects(plan: Plan, live_state: LiveState) -> dict[Key, Object]:
+    # An external claim that once was of the environment still has its labels until the next deploy.
+    external = {(required.kind, required.name) for required in plan.required}
+    return {key: head for key, head in live_state.ours(plan.environment).items() if key not in external}
+
+
+def _claims(objects: Iterable[Key], live_state: LiveState) -> list[str]:
+    return [_with_size(name, live_state) for kind, name in objects if kind == CLAIM]
 
 
 def _with_size(name: str, live_state: LiveState) -> str:
