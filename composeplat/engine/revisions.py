@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any, Self
 
 from composeplat.diagnostics import ComposeplatError, join_and_count
@@ -23,8 +24,9 @@ from composeplat.system.records import record
 MAX_REVISIONS = 10
 _FORMAT = 1
 _MAX_TEXT_CHARS = 200
-#: The annotations of an object have 256 KiB together.
 _MAX_CHANGES = 500
+#: The annotations of an object have 256 KiB together.
+_MAX_CHANGES_BYTES = 200_000
 _MAX_DIGITS = 9
 _MAX_LISTED = 12
 _IMAGES = ".image"
@@ -175,7 +177,10 @@ def part_changes(changes: Iterable[Change], plan: Plan) -> list[PartChange]:
 
 def limit_changes(changes: Collection[PartChange]) -> tuple[tuple[PartChange, ...], int]:
     """Return as many changes as a revision keeps, and the number of the others."""
-    return tuple(changes)[:_MAX_CHANGES], max(0, len(changes) - _MAX_CHANGES)
+    sizes = accumulate(len(json.dumps(asdict(change))) for change in changes)
+    fitting = sum(size <= _MAX_CHANGES_BYTES for size in sizes)
+    kept = tuple(changes)[: min(fitting, _MAX_CHANGES)]
+    return kept, len(changes) - len(kept)
 
 
 def _operation(changes: Collection[Change]) -> Operation:

@@ -169,6 +169,17 @@ def test_many_changes() -> None:
     assert limit_changes(changes[:3]) == (tuple(changes[:3]), 0)
 
 
+def test_changes_that_an_annotation_has_no_room_for() -> None:
+    """The API server refuses more than 256 KiB of annotations: a deploy of many services was in no history."""
+    images = (ImageChange("a" * 200, "b" * 200),) * 2
+    changes = [PartChange(type="service", name=f"s{n}", operation="update", images=images) for n in range(400)]
+    kept, omitted = limit_changes(changes)
+
+    text = replace(GOOD, changes=kept, omitted_changes=omitted).to_text()
+    assert 150_000 < len(text) < 256 * 1024
+    assert (len(kept) + omitted, kept) == (400, tuple(changes[: len(kept)]))
+
+
 # where a rollback goes ------------------------------------------------------------------------------------------------
 
 
