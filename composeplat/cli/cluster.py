@@ -65,7 +65,12 @@ BuildNetworkOption = Annotated[
 NoEgress = Annotated[bool, typer.Option("--no-egress", help="Keep pods from other machines; images are still pulled.")]
 ImageCache = Annotated[
     str,
-    typer.Option("--image-cache", metavar="SIZE", help="Limit of the cache of images from other registries."),
+    typer.Option(
+        "--image-cache",
+        metavar="SIZE",
+        show_default=False,
+        help="Limit of the cache of images from other registries, else 10g.",
+    ),
 ]
 DiskLimit = Annotated[
     str,
@@ -95,7 +100,7 @@ def start(
     http_port: HttpPort = 0,
     build_network: BuildNetworkOption = BuildNetwork.OWN,
     no_egress: NoEgress = False,
-    image_cache: ImageCache = "10g",
+    image_cache: ImageCache = "",
     disk_limit: DiskLimit = "",
     simulated: Simulated = 0,
     progress: opt.Progress = opt.ProgressMode.AUTO,
@@ -105,7 +110,7 @@ def start(
     from composeplat.local.cluster_kind import local_cluster
     from composeplat.progress import conclude
 
-    cache_size = _parse_size(image_cache, "--image-cache")
+    cache_size = _parse_size(image_cache, "--image-cache") if image_cache else 0
     limit = _parse_size(disk_limit, "--disk-limit") if disk_limit else 0
     with working("cluster start", progress, debug=debug):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}

@@ -18,8 +18,9 @@ from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
-from composeplat.local.disk_use import IMAGE_PURPOSES, Disk, disk_use, read_disk, read_limit
+from composeplat.local.disk_use import IMAGE_PURPOSES, Disk, disk_use, read_disk
 from composeplat.local.etcd_space import EtcdSpace, read_space
+from composeplat.local.running_settings import read_settings
 from composeplat.local.states import Status
 from composeplat.local.volume_use import ENFORCES_SIZES, VolumeUse, volume_uses
 from composeplat.local.volumes import VOLUMES
@@ -49,7 +50,7 @@ def run(*, simulated: bool, as_json: bool) -> None:
         objects=read_space(cluster.layout.etcd_space_file) if status.running else None,
         used=used,
         disk=read_disk(cluster.layout),
-        limit=read_limit(cluster.layout),
+        limit=read_settings(cluster.layout).disk_limit,
     )
     if as_json:
         write_json(_data(cluster, found))

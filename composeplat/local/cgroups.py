@@ -22,6 +22,18 @@ _CONTROLLERS = "+cpuset +cpu +io +memory +hugetlb +pids"
 _REQUIRED_CONTROLLERS = ("cpu", "memory", "pids")
 
 
+def check_cgroups(root: Path = ROOT) -> None:
+    """Raise an error if the cgroup can't be made in a unified tree; others may have a root that is read-only."""
+    if not (root / "cgroup.controllers").exists():
+        return
+    if not os.access(root, os.W_OK):
+        raise MissingPiece(
+            f"the local cluster makes a cgroup, and can't write to {root}",
+            "in a container, run it privileged, with the cgroups of its host",
+        )
+    _find_controllers(root)
+
+
 def make_cgroups(name: str, root: Path = ROOT, search_path: str = os.defpath) -> None:
     try:
         if not any(root.iterdir()):
@@ -44,7 +56,8 @@ def _mount_unified(root: Path, search_path: str) -> None:
         raise MissingPiece(f"no cgroups are mounted at {root}, and mounting them failed: {done.stderr.strip()}")
 
 
-def _make_unified(root: Path, name: str) -> None:
+def _find_controllers(root: Path) -> list[str]:
+    """Return the controllers of a unified tree, or raise an error if one of ours is missing."""
     available = (root / "cgroup.controllers").read_text(encoding="utf-8").split()
     missing = [controller for controller in _REQUIRED_CONTROLLERS if controller not in available]
     if missing:
@@ -53,6 +66,11 @@ def _make_unified(root: Path, name: str) -> None:
             "enable them on the kernel's command line, for example with cgroup_enable=memory; "
             "in a container, give it the cgroups of its host",
         )
+    return available
+
+
+def _make_unified(root: Path, name: str) -> None:
+    available = _find_controllers(root)
     folder = root / name
     folder.mkdir(exist_ok=True)
     for controller in _CONTROLLERS.split():

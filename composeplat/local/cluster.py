@@ -24,9 +24,8 @@ from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.base_images import FILL_NAME, fill_image
 from composeplat.local.builder import builder_mounts, prepare_builder
 from composeplat.local.certificates import make_certificates
-from composeplat.local.cgroups import make_cgroups, remove_cgroups
+from composeplat.local.cgroups import check_cgroups, make_cgroups, remove_cgroups
 from composeplat.local.containerd import note_other_version
-from composeplat.local.disk_use import read_limit
 from composeplat.local.docker_settings import read_registry_settings
 from composeplat.local.held_ports import check_ports, close_all, hold_ports
 from composeplat.local.images import File, Image, push
@@ -37,6 +36,7 @@ from composeplat.local.own_access import own_access
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import make_private, secure_folder
+from composeplat.local.running_settings import check_same_settings, note_settings
 from composeplat.local.sized_volumes import mount_commands
 from composeplat.local.start_limit import StartLimit, find_reached
 from composeplat.local.states import Status, read_states
@@ -126,15 +126,13 @@ class LocalCluster:
         with self._lock():
             if self._supervisor() is not None:
                 self._check_ports_are_same()
-                self._check_same_networks()
-                self._check_same_limit()
+                check_same_settings(self.layout, self.title)
                 # A start that ended before the cluster was ready may not have come to its images.
                 self._wait_until_ready(None if self.layout.ready_mark.exists() else self._programs())
                 self.layout.ready_mark.touch()
                 return False
             check_upgrade(self.layout, self.kube.version)
             self._clean()
-            # Before programs are built, which takes long.
             check_ports(self.host_ports)
             programs = self._programs()
             make_certificates(self.layout, self.environment)
@@ -153,6 +151,8 @@ class LocalCluster:
             raise MissingPiece(
                 "the local cluster needs root, to make namespaces and mounts", f"run it as root, or {elsewhere}"
             )
+        # Before programs are built, which takes long.
+        check_cgroups()
 
     def _programs(self) -> Programs:
         need_packages(self.environment)
@@ -184,17 +184,6 @@ class LocalCluster:
         if self._known_ports() != asdict(self.layout.host_ports):
             raise ComposeplatError(f"{self.title} is running with other ports", "stop it, then start it with these")
 
-    def _check_same_networks(self) -> None:
-        """The machine's network is given when it is asked for, and no longer than that."""
-        if self.layout.networks != json.loads(self.layout.networks_file.read_text(encoding="utf-8")):
-            raise ComposeplatError(
-                f"{self.title} is running with another network for builds or pods", "stop it, then start it with this"
-            )
-
-    def _check_same_limit(self) -> None:
-        if self.layout.disk_limit not in (0, read_limit(self.layout)):
-            raise ComposeplatError(f"{self.title} is running with another --disk-limit", "stop it, then start it")
-
     @property
     def host_ports(self) -> dict[str, int]:
         """The ports of this machine that the cluster listens on, by the names of their options."""
@@ -212,8 +201,7 @@ class LocalCluster:
         write_private(self.layout.ports_file, json.dumps(asdict(self.layout.host_ports)))
         for folder in (self.layout.logs, self.layout.volumes):
             folder.mkdir(parents=True, exist_ok=True)
-        write_private(self.layout.disk_limit_file, str(self.layout.disk_limit))
-        write_private(self.layout.networks_file, json.dumps(self.layout.networks))
+        note_settings(self.layout)
 
     def _run_folders(self) -> tuple[Path, ...]:
         return self.layout.run, self.layout.build_run

@@ -73,14 +73,6 @@ def image_use(layout: Layout) -> int:
     return sum(folder_size(layout.folder / folder) for purpose in IMAGE_PURPOSES for folder in _PURPOSES[purpose])
 
 
-def read_limit(layout: Layout) -> int:
-    """Return the limit of the running cluster for images and caches; 0 if there is none."""
-    try:
-        return int(layout.disk_limit_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return 0
-
-
 def folder_size(path: Path) -> int:
     """Count what a folder has on disk: a file with several names once, and nothing of another file system."""
     try:

@@ -76,8 +76,8 @@ class Layout:
     """The network of the steps of builds: one of their own, or the machine's."""
     egress: bool = True
     """Whether pods reach other machines."""
-    image_cache: int = IMAGE_CACHE_BYTES
-    """How many bytes of images from other registries are kept."""
+    image_cache: int = 0
+    """How many bytes of images from other registries are kept; 0 is the usual limit."""
     disk_limit: int = 0
     """How many bytes all images and caches may have; 0 is no limit."""
     etcd_limit: int = ETCD_LIMIT_BYTES
@@ -117,11 +117,6 @@ class Layout:
     def registry(self) -> Path:
         """Pushed images."""
         return self.folder / "registry"
-
-    @property
-    def disk_limit_file(self) -> Path:
-        """The file with the limit of the running cluster."""
-        return self.run / "disk-limit"
 
     @property
     def etcd_space_file(self) -> Path:
@@ -167,14 +162,9 @@ class Layout:
         return self.folder / "builder"
 
     @property
-    def networks_file(self) -> Path:
-        """The file with the networks of the pods and of the steps of builds, while the cluster runs."""
-        return self.run / "networks"
-
-    @property
-    def networks(self) -> dict[str, str | bool]:
-        """The content of that file for a cluster like this."""
-        return {"build_network": self.build_network, "egress": self.egress}
+    def settings_file(self) -> Path:
+        """The file with the settings of the running cluster."""
+        return self.run / "settings.json"
 
     @property
     def supervisor(self) -> Path:

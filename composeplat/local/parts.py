@@ -25,6 +25,7 @@ from composeplat.local.layout import (
     ETCD_PORT,
     HTTP_PORT,
     HTTPS_PORT,
+    IMAGE_CACHE_BYTES,
     METRICS_PORT,
     MIRROR_PORT,
     NODE,
@@ -260,7 +261,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
 
 
 def _cache_limit(layout: Layout) -> int:
-    return min(layout.image_cache, layout.disk_limit or layout.image_cache)
+    limit = layout.image_cache or IMAGE_CACHE_BYTES
+    return min(limit, layout.disk_limit or limit)
 
 
 def _leads_out(layout: Layout, programs: Programs) -> bool:

@@ -124,7 +124,7 @@ def test_the_limit_is_shown(tmp_path: Path) -> None:
     """With a limit, what images and caches take of it is shown."""
     run_folder = tmp_path / "simulated" / "run"
     run_folder.mkdir(parents=True)
-    (run_folder / "disk-limit").write_text(str(20 * 1024**3))
+    (run_folder / "settings.json").write_text(json.dumps({"disk_limit": 20 * 1024**3}))
     outcome = run("cluster", "status", "--simulated", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
 
     assert "images and caches           0.0 KiB of at most 20.0 GiB" in outcome.stdout.splitlines()
@@ -133,9 +133,9 @@ def test_the_limit_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "egress", "image_cache", "disk_limit"),
     [
-        ((), True, 10 * 1024**3, 0),
+        ((), True, 0, 0),
         (("--no-egress", "--image-cache", "512m"), False, 512 * 1024**2, 0),
-        (("--disk-limit", "20g"), True, 10 * 1024**3, 20 * 1024**3),
+        (("--disk-limit", "20g"), True, 0, 20 * 1024**3),
     ],
 )
 def test_what_a_start_asks_for(

@@ -209,6 +209,9 @@ def test_starts_within_a_minute(cluster: LocalCluster) -> None:
         local_cluster(cluster.environment, ports={"https": 20444}).start()
     with pytest.raises(ComposeplatError, match="is running with another --disk-limit"):
         local_cluster(cluster.environment, disk_limit=2**30).start()
+    with pytest.raises(ComposeplatError, match="is running with another --image-cache"):
+        local_cluster(cluster.environment, image_cache=2**30).start()
+    assert not local_cluster(cluster.environment, image_cache=10 * 2**30).start()
 
 
 def test_version_and_classes(api: Api) -> None:

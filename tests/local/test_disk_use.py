@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.local.disk_use import Disk, disk_use, read_disk, read_limit
+from composeplat.local.disk_use import Disk, disk_use, read_disk
 from composeplat.local.layout import Layout
 
 MIB = 1024 * 1024
@@ -54,7 +54,6 @@ def test_without_a_cluster(tmp_path: Path) -> None:
     """Where no cluster was started, nothing is taken, and the free space is that of the disk where it would be."""
     assert disk_use(layout(tmp_path)) == {}
     assert read_disk(layout(tmp_path)).free > 0
-    assert read_limit(layout(tmp_path)) == 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.local.base_images import is_static
 from composeplat.local.builder import builder_environment, builder_files, prepare_builder
 from composeplat.local.certificates import make_certificates
-from composeplat.local.cgroups import make_cgroups, remove_cgroups
+from composeplat.local.cgroups import check_cgroups, make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.containerd import note_other_version
@@ -329,13 +329,13 @@ def test_a_running_cluster_keeps_its_networks(tmp_path: Path, monkeypatch: pytes
     layout = Layout(folder=tmp_path, run=tmp_path)
     monkeypatch.setattr("composeplat.local.cluster_kind.make_layout", lambda *_, **__: layout)
     before = local_cluster({}).layout
-    layout.networks_file.write_text('{"build_network": "host", "egress": false}')
+    layout.settings_file.write_text('{"build_network": "host", "egress": false}')
     after, asked = local_cluster({}).layout, local_cluster({}, build_network="own", egress=True).layout
 
     assert [(found.build_network, found.egress) for found in (before, after, asked)] == [
         ("own", True), ("host", False), ("own", True),
     ]  # fmt: skip
-    layout.networks_file.write_text("no JSON")
+    layout.settings_file.write_text("no JSON")
     assert local_cluster({}).layout.egress
 
 
@@ -472,6 +472,8 @@ def test_not_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Packages that are missing are all named at once, with the command that installs them."""
     monkeypatch.setattr("composeplat.local.cluster.os.geteuid", lambda: 0)
+    for check in ("check_cgroups", "check_ports"):
+        monkeypatch.setattr(f"composeplat.local.cluster.{check}", lambda *_: None)
     monkeypatch.setattr("composeplat.local.packages._SYSTEM_FOLDERS", "")
     monkeypatch.setattr("composeplat.local.packages._CNI_FOLDERS", ())
 
@@ -555,6 +557,8 @@ def test_missing_cgroup_controllers(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu io pids")
     with pytest.raises(MissingPiece) as caught:
         make_cgroups("pods", tmp_path)
+    with pytest.raises(MissingPiece, match="controllers that are missing"):
+        check_cgroups(tmp_path)
 
     assert str(caught.value) == (f"the local cluster needs cgroup controllers that are missing in {tmp_path}: memory")
     assert caught.value.hint == (
@@ -562,6 +566,25 @@ def test_missing_cgroup_controllers(tmp_path: Path) -> None:
         "in a container, give it the cgroups of its host"
     )
     assert not (tmp_path / "pods").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_cgroups_that_can_not_be_written(tmp_path: Path) -> None:
+    """As in a container without privileges; with a tree for each controller, only the root is like that."""
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", tmp_path], check=True)
+    try:
+        (tmp_path / "cpu").mkdir()
+        (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+        check_cgroups(tmp_path)
+        subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
+        with pytest.raises(MissingPiece, match="can't write to"):
+            check_cgroups(tmp_path)
+        subprocess.run(["mount", "-o", "remount,rw", tmp_path], check=True)
+        (tmp_path / "cgroup.controllers").unlink()
+        subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
+        check_cgroups(tmp_path)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
 
 
 def test_modules_of_the_kernel_are_loaded(tmp_path: Path) -> None:
