@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive, proxy_hint, why_refused
+from composeplat.cluster.connection import Connector, keep_alive, why_refused, why_unreachable
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
 from composeplat.cluster.http_headers import is_from_api_server, request_headers, requested_pause
@@ -369,7 +369,7 @@ class Api:
         return items
 
     def _unreachable(self, error: Exception) -> ApiError:
-        return ApiError(0, describe_connection_error(self.access, error, self._timeout_s), proxy_hint(error))
+        return ApiError(0, *why_unreachable(self.access, error, self._timeout_s))
 
     def _not_an_api_server(self, body: bytes) -> ApiError:
         start = " ".join(body[:_MAX_QUOTED_CHARS].decode("utf-8", "replace").split())

@@ -17,6 +17,18 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential
 from composeplat.diagnostics import MissingPiece, printable
 
+#: OpenSSL's names of an answer that is no TLS.
+_WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
+_AUTHORITY_FIX = "check 'certificate-authority-data' in the kubeconfig, or get a new one"
+_NAME_FIX = "set 'tls-server-name' in the kubeconfig to a name in the certificate, or 'server' to such an address"
+#: OpenSSL's number of what is wrong with a certificate -> the fix.
+_CERTIFICATE_FIXES = {
+    9: "check the clock of this machine",
+    10: "renew the certificate of the API server, or check the clock of this machine",
+    62: _NAME_FIX,
+    64: _NAME_FIX,
+}
+
 
 class Connector:
     """Opens connections to one server; certificates are read again when the client's has changed."""
@@ -135,17 +147,6 @@ def keep_alive(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def describe_connection_error(access: Access, error: Exception, timeout: float) -> str:
-    """Return the message for a server that can't be reached, with the proxy if there is one."""
-    through = f" through the proxy {access.proxy.address}" if access.proxy else ""
-    if isinstance(error, TimeoutError):
-        return f"the API server at {access.address} does not answer{through}: no data within {timeout:.0f} s"
-    if isinstance(error, UnicodeError | http.client.InvalidURL):
-        return f"the API server at {access.address} can't be reached{through}: the host name is invalid"
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return f"the API server at {access.address} can't be reached{through}: {reason.lower()}"
-
-
 def why_refused(access: Access) -> tuple[str, str]:
     """Return the message for credentials that a server refuses, and the fix."""
     who = f"context '{access.context}'" if access.context else "the kubeconfig"
@@ -153,7 +154,44 @@ def why_refused(access: Access) -> tuple[str, str]:
     return message, "credentials are sent to an https:// server only" if access.plain else ""
 
 
-def proxy_hint(error: Exception) -> str:
+def why_unreachable(access: Access, error: Exception, timeout: float) -> tuple[str, str]:
+    """Return the message for a server that can't be reached, with the proxy if there is one, and the fix if known."""
+    return _describe(access, error, timeout), _fix(error)
+
+
+def _describe(access: Access, error: Exception, timeout: float) -> str:
+    through = f" through the proxy {access.proxy.address}" if access.proxy else ""
+    if isinstance(error, TimeoutError):
+        return f"the API server at {access.address} does not answer{through}: no data within {timeout:.0f} s"
+    if isinstance(error, UnicodeError | http.client.InvalidURL):
+        return f"the API server at {access.address} can't be reached{through}: the host name is invalid"
+    return f"the API server at {access.address} can't be reached{through}: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason of an error, of TLS without the places in its library."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            found = error.verify_message.rpartition("mismatch, ")[2].rstrip(".")
+            return f"its certificate is not accepted: {found}"
+        case ssl.SSLError(reason=reason) if reason in _WITHOUT_TLS:
+            return "it does not answer with TLS"
+        case ssl.SSLError(reason=str(reason)):
+            return f"TLS failed: {reason.replace('_', ' ').lower()}"
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(reason).lower()
+
+
+def _fix(error: Exception) -> str:
+    match error:
+        case ssl.SSLCertVerificationError(verify_code=code):
+            return _CERTIFICATE_FIXES.get(code, _AUTHORITY_FIX)
+        case ssl.SSLError(reason=reason) if reason in _WITHOUT_TLS:
+            return "check 'server' in the kubeconfig: that of a server without TLS begins with http://"
+    return _proxy_hint(error)
+
+
+def _proxy_hint(error: Exception) -> str:
     """Return the fix if a proxy requires a login; the library gives its response as text only."""
     wants_login = f"{http.client.PROXY_AUTHENTICATION_REQUIRED:d}" in str(error) and "Tunnel" in str(error)
     return "put user and password into the proxy's URL: http://user:password@host:port" if wants_login else ""

@@ -1162,7 +1162,10 @@ def test_certificate_that_kubectl_accepts(chain: Path, monkeypatch: pytest.Monke
         with Api(trusting) as api:
             api.get("/version")
         other = replace(trusting, authority=str(chain / "leaf.key"), authority_data=(chain / "root.crt").read_text())
-        with Api(other) as api, pytest.raises(ApiError, match="certificate verify failed"):
+        with (
+            Api(other) as api,
+            pytest.raises(ApiError, match="not accepted: unable to get local issuer"),
+        ):
             api.get("/version")
 
     assert server.paths == ["/version"]
@@ -1172,20 +1175,51 @@ def test_untrusted(secure: Server, keys: Path) -> None:
     """A server whose certificate another authority signed is not asked."""
     access = replace(secure.access, server_name="api.internal", authority=str(keys / "other.crt"))
 
-    with Api(access) as api, pytest.raises(ApiError, match=r"can't be reached: .*certificate verify failed") as caught:
+    with (
+        Api(access) as api,
+        pytest.raises(ApiError, match=r"not accepted: self-signed certificate$") as caught,
+    ):
         api.get("/version")
 
     assert (caught.value.status, caught.value.exit_code, secure.paths) == (0, 4, [])
+    assert "'certificate-authority-data' in the kubeconfig" in caught.value.hint
 
 
 def test_certificate_for_another_name(secure: Server, keys: Path) -> None:
     """A server whose certificate is for another name than its address is not asked."""
     access = replace(secure.access, authority=str(keys / "server.crt"))
 
-    with Api(access) as api, pytest.raises(ApiError, match=r"ip address mismatch"):
+    with Api(access) as api, pytest.raises(ApiError, match=r": certificate is not valid for '127.0.0.1'$") as caught:
         api.get("/version")
 
     assert secure.paths == []
+    assert "set 'tls-server-name' in the kubeconfig" in caught.value.hint
+
+
+def test_expired_certificate(tmp_path: Path) -> None:
+    """The message says so, and the fix names the clock too."""
+    for command in (
+        "ecparam -genkey -name prime256v1 -noout -out key",
+        "req -new -key key -subj /CN=server -out request",
+        "x509 -req -in request -signkey key -days -1 -out crt",
+    ):
+        subprocess.run(["openssl", *command.split()], cwd=tmp_path, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    with Server(tls=context) as server:
+        access = replace(server.access, server_name="server", authority=str(tmp_path / "crt"))
+        with Api(access) as api, pytest.raises(ApiError, match=r"not accepted: certificate has expired$") as caught:
+            api.get("/version")
+
+    assert caught.value.hint == "renew the certificate of the API server, or check the clock of this machine"
+
+
+def test_https_to_a_server_without_tls(server: Server) -> None:
+    access = Access(host="127.0.0.1", port=server.port)
+    with Api(access) as api, pytest.raises(ApiError, match=r"reached: it does not answer with TLS$") as caught:
+        api.get("/version")
+
+    assert caught.value.hint == "check 'server' in the kubeconfig: that of a server without TLS begins with http://"
 
 
 @pytest.mark.parametrize("name", [pytest.param("", id="address"), pytest.param("elsewhere", id="another-name")])
