@@ -41,7 +41,7 @@ def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] =
     plan = without_provided(plan.limited_to(services))
     hash_ahead(found for service in plan.services for found in service.fingerprints)
     if folder:
-        _write(Path(folder), render_files(plan))
+        _write(Path(folder), render_files(plan), is_all=not services)
     else:
         write_unmasked(render_json(plan) if as_json else render_yaml(plan))
     return Exit.DONE
@@ -82,9 +82,9 @@ def _warn_of_providers(loaded: Loaded) -> None:
             loaded.report.add("provided-variables", loaded.origins.key_at(*path), path, message, hint)
 
 
-def _write(folder: Path, texts: dict[str, str]) -> None:
+def _write(folder: Path, texts: dict[str, str], *, is_all: bool) -> None:
     try:
-        files.write_folder(folder, texts, mark=FILE_MARK)
+        files.write_folder(folder, texts, mark=FILE_MARK, is_all=is_all)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from error
@@ -96,6 +96,7 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
     guide=Guide(
         {
             "One file for each service, volume and endpoint": "platform render -o manifests",
+            "The objects of one service": "platform render web",
             "What another file changes of it": "platform render -f compose.yaml -f compose.production.yaml",
         },
         "kubernetes.md",
@@ -104,10 +105,13 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
 @with_choice(*PLANNING, *READING, cluster=False)
 def render_command(
     choice: Choice,
+    services: Annotated[
+        list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these, and what they depend on.")
+    ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="DIR", help="Write files into this folder instead.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON List instead of YAML documents.")] = False,
 ) -> int:
     """Print the Kubernetes objects of a Compose file. Needs no cluster, and changes nothing."""
-    return run(choice, folder=output, as_json=as_json)
+    return run(choice, folder=output, as_json=as_json, services=services or ())

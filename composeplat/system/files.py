@@ -178,8 +178,8 @@ def _is_below(text: str, folders: tuple[str, ...]) -> bool:
 # output ---------------------------------------------------------------------------------------------------------------
 
 
-def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
-    """Write files into a folder, each whole or not at all, and remove earlier files of ours that are no longer made.
+def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str, is_all: bool = True) -> None:
+    """Write files into a folder, each whole or not at all; if these are all, remove earlier files of ours.
 
     A file is ours when its first line is ``mark``: nothing else in the folder is touched, nor replaced.
     """
@@ -192,7 +192,7 @@ def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
             raise FileExistsError(errno.EEXIST, f"it has another '{name}', which would be lost", str(path))
     write_files({folder / name: f"{mark}\n{text}" for name, text in texts.items()}, errors="backslashreplace")
     for path in sorted(folder.glob("*.yaml")):
-        if path.name not in texts and _is_marked(path, mark):
+        if is_all and path.name not in texts and _is_marked(path, mark):
             path.unlink()
 
 
