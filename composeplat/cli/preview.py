@@ -12,6 +12,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
+from composeplat.cli.built_users import read_built_users
 from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
@@ -46,6 +47,10 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
     try:
         with progress.work(f"comparing the file with {planned.where}"):
             report_deploy(planned, options.services)
+            complete = read_built_users(planned, choice, options)
+            if complete is None:
+                return Exit.INVALID
+            planned = complete
             outcome = operation.preview(stack_for(planned, pulumi_variables(choice)), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)

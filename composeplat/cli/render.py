@@ -31,7 +31,7 @@ app = App()
 
 def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] = ()) -> Exit:
     """Print nothing of an invalid definition: half a result is worse than none."""
-    loaded = look_up_users(load(request_for(choice)))
+    loaded = look_up_users(load(request_for(choice)), builds=False)
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     _warn_of_images(loaded, plan)
     _warn_of_providers(loaded)

@@ -243,6 +243,8 @@ class Service:
     cap_add: tuple[str, ...] = ()
     cap_drop: tuple[str, ...] = ()
     user: User | None = None
+    awaits_users: bool = False
+    """Whether the numbers of its users are looked up in its image once a deploy has built that."""
     stop_grace_period: int = 10
     networks: frozenset[str] | None = DEFAULT_NETWORKS
     """The service's networks in Compose, for messages; None if it shares another network."""

@@ -183,7 +183,9 @@ def check_image_users(
         return
     checker = Checker(project, origins, report)
     without_user = [
-        service for service in project.services.values() if service.user is None or service.user.uid is None
+        service
+        for service in project.services.values()
+        if not service.awaits_users and (service.user is None or service.user.uid is None)
     ]
     users = users_of({service.image for service in without_user if service.is_pulled})
     for service in without_user:

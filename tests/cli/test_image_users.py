@@ -102,3 +102,14 @@ def test_names_of_groups(registry: Registry, project: Project, tmp_path: Path) -
     assert deployment["spec"]["template"]["spec"]["securityContext"]["supplementalGroups"] == [7, 50]
     assert "services.web.group_add[2] names a group that only the image knows, and has no effect" in outcome.stderr
     assert outcome.stderr.count("group_add[") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "registries", "warns"), [("config", "true", False), ("render", "true", True), ("config", "false", True)]
+)
+def test_an_image_that_the_file_builds(project: Project, command: str, registries: str, *, warns: bool) -> None:
+    """A deploy looks the name up once it is built, so only what deploys nothing warns of it."""
+    folder = project({"compose.yaml": "services: {web: {build: ., user: node}}", "Dockerfile": "FROM scratch\n"}).path
+    shell = {"PLATFORM_REGISTRY": "registry.example.com", "PLATFORM_IMAGE_PORTS": registries}
+
+    assert (WARNING in run_here(command, folder=folder, **shell).assert_success().stderr) == warns

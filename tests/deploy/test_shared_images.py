@@ -94,3 +94,49 @@ def test_a_user_is_looked_up_in_the_image(environment: Environment) -> None:
     assert "non-numeric-user" not in outcome.stderr
     status, output, _ = run(environment, "-u", "other:app", "web", "sh", "-c", "echo $(id -u) $(id -g)")
     assert (status, output) == (0, b"77 4321\n")
+
+
+BUILT_USER = f"""
+services:
+  web: {{build: ., user: app, command: "{SLEEP}", stop_grace_period: 0}}
+  worker: {{image: accounts, user: "other:app", command: "{SLEEP}", stop_grace_period: 0}}
+  accounts: {{build: {{context: ., target: accounts}}, image: accounts, command: "{SLEEP}", stop_grace_period: 0}}
+"""
+
+
+def numbers_in(environment: Environment, service: str) -> str:
+    (pod,) = environment.pods(service)
+    return environment.exec(pod["metadata"]["name"], "sh", "-c", "echo $(id -u) $(id -g)").strip()
+
+
+def test_a_user_is_looked_up_in_an_image_that_is_built(environment: Environment) -> None:
+    """A deploy builds first then; afterwards nothing has changed, also for a preview, until the image has."""
+    lines = "FROM busybox:1.37 AS accounts\nRUN echo app:x:{0}:4321::/: >> /etc/passwd\n"
+    lines += "RUN echo app:x:4321: >> /etc/group; echo other:x:77:78::/: >> /etc/passwd\nFROM accounts\n"
+    environment.write(lines.format(1234), "Dockerfile")
+    environment.write(BUILT_USER)
+
+    first = environment.platform("preview").expect()
+    assert "the numbers of users are not known before the images are built: accounts, web" in first.stderr
+    assert "non-numeric-user" not in environment.deploy().expect().stderr
+    assert [numbers_in(environment, name) for name in ("web", "worker")] == ["1234 4321", "77 4321"]
+    for command in ("preview", "deploy"):
+        again = environment.platform(command, "--json").expect()
+        assert (again.json["changes"], "non-numeric-user" in again.stderr) == ([], False)
+
+    environment.write(lines.format(2345), "Dockerfile")
+    environment.deploy().expect()
+    assert numbers_in(environment, "web") == "2345 4321"
+    environment.write(BUILT_USER.replace("user: app", "user: nobody-here"))
+    outcome = environment.deploy("", "web").expect()
+    assert "services.web.user names a user that its image does not have, and has no effect" in outcome.stderr
+    assert numbers_in(environment, "web") == "0 0"
+
+
+def test_a_build_for_a_user_fails(environment: Environment) -> None:
+    """Nothing is deployed, and the failure is that of the build."""
+    environment.write("FROM busybox:1.37\nRUN exit 3\n", "Dockerfile")
+    outcome = environment.deploy(BUILT_USER.replace(", target: accounts", "")).expect(1)
+
+    assert "exit 3" in outcome.stderr
+    assert environment.pods("web") == []

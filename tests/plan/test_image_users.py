@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from composeplat.compose.load import load
 from composeplat.compose.model import User
 from composeplat.compose.user_names import describe_unknown
 from composeplat.compose.values import parse_user
-from composeplat.plan.image_users import resolve_user
+from composeplat.plan.image_users import (
+    awaited_users,
+    named_users,
+    resolve_user,
+    with_awaited_users,
+    with_built_users,
+)
 from composeplat.registry.image_users import ImageUsers
+from tests.conftest import Project
 
 IMAGE = ImageUsers(default="node", users={"node": (1000, 1001), "www": (33, 34)}, groups={"staff": 50, "www": 34})
 UNREAD = ImageUsers(default="node")
@@ -57,3 +65,28 @@ def test_an_image_without_its_files() -> None:
     """The user that the image has anyway needs no number; another stays a name."""
     assert resolve_user(user("node"), UNREAD) is None
     assert resolve_user(user("node:staff"), UNREAD) == user("node:staff")
+
+
+def test_images_that_the_definition_builds(project: Project) -> None:
+    """Services wait for the image that they share with another; one that can't be read leaves the names."""
+    folder = project(
+        "services: {web: {build: ., user: node}, other: {build: ., user: node}, pulled: {image: a/b:1, user: node},"
+        " worker: {image: shop, user: '5:staff'}, shop: {build: ., image: shop, user: '7'}}"
+    )
+    loaded = load(folder.request(registry="registry.example.com"))
+    settings = loaded.settings
+    marked = with_awaited_users(loaded.project, settings)
+
+    assert awaited_users(marked, settings, {"web", "worker", "pulled", "shop"}) == {
+        "web": {"node"},
+        "shop": {"5:staff"},
+    }
+    assert named_users(marked) == {"a/b:1": {"node"}}
+    users = ImageUsers(users={"node": (1000, 1001)}, groups={"staff": 50})
+    found = with_built_users(marked, settings, {"web": users, "shop": users, "other": None}).services
+    assert {name: service.user for name, service in found.items()} == {
+        "web": User(uid=1000, gid=1001), "worker": User(uid=5, gid=50), "shop": User(uid=7),
+        "other": User(user_name="node"), "pulled": User(user_name="node"),
+    }  # fmt: skip
+    assert with_built_users(marked, settings, {}).services["web"].awaits_users
+    assert not found["other"].awaits_users
