@@ -14,6 +14,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
+from composeplat.cli.built_users import read_built_users
 from composeplat.cli.console import wants_color, write_output, write_unmasked
 from composeplat.cli.deploy import count_changes
 from composeplat.cli.help_text import Guide
@@ -53,7 +54,8 @@ _MAX_LISTED = 5
 
 
 def run(choice: Choice, *, yes: bool, dry_run: bool, wait: bool, as_json: bool) -> Exit:
-    planned = plan_for(choice)
+    written = plan_for(choice)
+    planned = read_built_users(written, choice, DeployOptions()) if written else None
     if planned is None:
         return Exit.INVALID
     stack = stack_for(planned)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from composeplat import progress
+from composeplat.cli.built_users import read_built_users
 from composeplat.cli.console import show_report
 from composeplat.cli.environment_view import EnvironmentView, view_environment
 from composeplat.cli.events import events_document, events_of, events_path
@@ -112,8 +113,10 @@ def _logs(view: EnvironmentView, api: Api) -> object:
 
 def _preview(choice: Choice) -> object:
     """Return what a deploy would change. It needs all that a deploy needs, such as a domain."""
+    options = DeployOptions()
     planned = plan_for(choice)
-    if planned is None:
+    complete = read_built_users(planned, choice, options) if planned else None
+    if complete is None:
         raise ComposeplatError("the definition can't be deployed as it is", "platform preview says why")
-    stack = stack_for(planned, pulumi_variables(choice))
-    return preview_document(planned, preview(stack, planned.plan, DeployOptions()))
+    stack = stack_for(complete, pulumi_variables(choice))
+    return preview_document(complete, preview(stack, complete.plan, options))
