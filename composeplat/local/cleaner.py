@@ -23,6 +23,7 @@ from composeplat.local.etcd_cleaner import EtcdCleaner, make_etcd_cleaner
 from composeplat.local.image_stores import ImageStores, Leftover, used_versions
 from composeplat.local.layout import API_PORT, ETCD_PORT, Layout
 from composeplat.local.own_access import own_access
+from composeplat.system.processes import python_module
 
 _CHECK_INTERVAL_S = 2.0
 #: Measuring images reads every folder, so it is rarer.
@@ -113,7 +114,8 @@ _FAILURES = (ComposeplatError, OSError, subprocess.SubprocessError)
 def cleaner_arguments(layout: Layout, python: str, *, ctr: str, buildx: str) -> tuple[str, ...]:
     """The command line of the part."""
     limit = str(layout.disk_limit)
-    return (python, "-m", "composeplat.local.cleaner", str(layout.folder), str(layout.run), limit, ctr, buildx)
+    program = python_module(python, "composeplat.local.cleaner")
+    return (*program, str(layout.folder), str(layout.run), limit, ctr, buildx)
 
 
 def main() -> None:

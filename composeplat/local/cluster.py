@@ -45,7 +45,7 @@ from composeplat.local.upgrade import check_upgrade, note_version
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline, poll
 from composeplat.system.locks import hold_lock
-from composeplat.system.processes import ProcessId
+from composeplat.system.processes import ProcessId, python_module
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import (
     BUILDKITD,
@@ -249,7 +249,7 @@ class LocalCluster:
         write_private(place, json.dumps(plan))
         with (self.layout.logs / "supervisor.log").open("ab") as log:
             process = subprocess.Popen(
-                [*before, sys.executable, "-m", "composeplat.local.supervisor", str(place)],
+                [*before, *python_module(sys.executable, "composeplat.local.supervisor"), str(place)],
                 env={**self.environment, "PATH": path},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

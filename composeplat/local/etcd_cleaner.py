@@ -21,6 +21,7 @@ from composeplat.local import etcd
 from composeplat.local.etcd_space import EtcdSpace, Step, full_members, note_space, parse_space
 from composeplat.local.layout import Layout
 from composeplat.progress import format_bytes
+from composeplat.system.processes import python_module
 
 _CHECK_INTERVAL_S = 5.0
 #: Where it was of no use, to make space again at once would only block etcd.
@@ -146,7 +147,8 @@ def make_etcd_cleaner(layout: Layout, port: int) -> EtcdCleaner:
 
 def etcd_cleaner_arguments(layout: Layout, python: str, port: int) -> tuple[str, ...]:
     """The command line of the part in the simulated cluster."""
-    return (python, "-m", "composeplat.local.etcd_cleaner", str(layout.folder), str(layout.run), str(port))
+    program = python_module(python, "composeplat.local.etcd_cleaner")
+    return (*program, str(layout.folder), str(layout.run), str(port))
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ from composeplat.local.layout import (
 from composeplat.local.networks import egress_arguments
 from composeplat.local.node_registries import node_registries
 from composeplat.local.supervisor import Network
+from composeplat.system.processes import python_module
 from composeplat.system.records import record
 
 
@@ -230,7 +231,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="controllers",
             args=(
-                programs.python, "-m", "composeplat.local.controllers", str(folder), str(API_PORT), str(layout.states),
+                *python_module(programs.python, "composeplat.local.controllers"),
+                str(folder), str(API_PORT), str(layout.states),
             ),
             needs=("kube-apiserver",),
         ),

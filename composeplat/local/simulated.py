@@ -22,6 +22,7 @@ from composeplat.local.etcd_cleaner import etcd_cleaner_arguments
 from composeplat.local.layout import SERVICE_RANGE, HostPorts, Layout
 from composeplat.local.parts import Part, Programs, kubeconfig
 from composeplat.local.start_limit import StartLimit
+from composeplat.system.processes import python_module
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KWOK
 
@@ -140,8 +141,8 @@ class SimulatedCluster(LocalCluster):
             Part(
                 name="controllers",
                 args=(
-                    programs.python, "-m", "composeplat.local.controllers", str(folder), str(port),
-                    str(self.layout.states),
+                    *python_module(programs.python, "composeplat.local.controllers"),
+                    str(folder), str(port), str(self.layout.states),
                 ),
                 needs=("kube-apiserver",),
             ),

@@ -14,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from composeplat.system.processes import python_module
+
 _FILE, _MOUNT = "disk", "mount"
 _SUPERBLOCK = 1024
 _TIMEOUT_S = 120.0
@@ -108,7 +110,7 @@ def remove(folder: Path) -> None:
 
 def mount_commands(volumes: Path, python: str) -> list[list[str]]:
     """Return the command that mounts all volumes, if there are any, before the parts start."""
-    command = [python, "-m", "composeplat.local.sized_volumes", str(volumes)]
+    command = [*python_module(python, "composeplat.local.sized_volumes"), str(volumes)]
     return [command] if any(volumes.glob(f"*/{_FILE}")) else []
 
 

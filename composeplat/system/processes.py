@@ -26,6 +26,11 @@ _POLL_INTERVAL_S = 0.05
 _TABLE = process_table()
 
 
+def python_module(python: str, module: str) -> tuple[str, ...]:
+    """Return the arguments that run a module; without -P, Python would look for each import in the current folder."""
+    return python, "-P", "-m", module
+
+
 @record(kw_only=True)
 class ProcessId:
     """Names one process for good: the place where its number is valid, the number, and its start time."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from composeplat import progress
 from composeplat.diagnostics import MissingPiece
+from composeplat.system.processes import python_module
 from composeplat.system.records import record
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import MODULES, Tool
@@ -68,11 +69,9 @@ def _cached_go(cache: Cache) -> Path:
 def _install_go(environment: Mapping[str, str], cache: Cache) -> None:
     folder = cache.folder / "go"
     commands = (
-        [sys.executable, "-m", "venv", "--clear", str(folder)],
+        [*python_module(sys.executable, "venv"), "--clear", str(folder)],
         [
-            str(folder / "bin" / "python"),
-            "-m",
-            "pip",
+            *python_module(str(folder / "bin" / "python"), "pip"),
             "install",
             "--quiet",
             "--disable-pip-version-check",

@@ -14,8 +14,13 @@ from typing import Any
 
 import pytest
 
+from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
+from composeplat.local.layout import Layout
+from composeplat.local.parts import make_parts
 from composeplat.local.states import read_states
 from composeplat.system.processes import ProcessId
+from tests.local.test_parts import LAYOUT, PROGRAMS
 from tests.own_cluster import NEEDS_ROOT
 
 MIB = 1024**2
@@ -96,6 +101,38 @@ def test_it_notes_itself(before: tuple[str, ...], tmp_path: Path) -> None:
 
     assert found == expected
     assert expected.started is not None
+
+
+def test_modules_of_the_current_folder_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start in a checkout with files named like modules runs none of them: it runs as root."""
+    ran, project = tmp_path / "ran", tmp_path / "project"
+    for name in ("composeplat/__init__.py", "json.py"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(f"open({str(ran)!r}, 'w').close()\nraise SystemExit(1)\n")
+    layout = Layout(folder=tmp_path / "cluster", run=tmp_path / "run")
+    for folder in (layout.logs, layout.run):
+        folder.mkdir(parents=True)
+    plan = {"parts": [], "environment": {}, "logs": str(layout.logs), "states": str(layout.states)}
+    monkeypatch.chdir(project)
+
+    start = LocalCluster(layout, os.environ)._supervise  # noqa: SLF001 -- a whole start needs minutes
+    process = start([], plan, os.environ["PATH"], [])
+    wait_until(lambda: layout.states.exists() or process.poll() is not None)
+    process.terminate()
+    process.wait()
+
+    assert (layout.states.exists(), ran.exists()) == (True, False)
+
+
+def test_each_module_is_run_alike(tmp_path: Path) -> None:
+    """No part and no command looks for its modules in the current folder."""
+    parts = make_parts(LAYOUT, PROGRAMS)
+    make_plan = local_cluster({"COMPOSEPLAT_CLUSTER": str(tmp_path)}, simulated=1)._plan  # noqa: SLF001
+    simulated = make_plan(PROGRAMS, 0)["parts"]
+    commands = [*(part.args for part in parts), *(part["args"] for part in simulated)]
+    modules = [command for command in commands if "-m" in command]
+
+    assert [command[:3] for command in modules] == [("/t/python", "-P", "-m")] * 4
 
 
 @contextlib.contextmanager
