@@ -6,13 +6,14 @@ Must not need git: without it, the commit is known from git's own files, and whe
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 
-from composeplat.compose.load.repository import find_commit
+from composeplat.compose.load.repository import find_commit, may_name_programs
 from composeplat.system.records import record
 
 #: The variables in which CI systems name the user who started a job.
@@ -34,6 +35,9 @@ _CI_BRANCHES = (
 )
 #: A work tree with a million files takes longer; then it is not known.
 _GIT_TIMEOUT_S = 10.0
+#: A monitor of the file system is a program, and a repository without a work tree may lie in one.
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+_STATUS = ("status", "--porcelain", "--no-renames", "--ignore-submodules=dirty")
 
 
 def _unknown() -> bool | None:
@@ -70,18 +74,19 @@ def find_deployer(environment: Mapping[str, str], work_tree: Path | None, user: 
 
 
 def start_git_status(work_tree: Path, environment: Mapping[str, str]) -> Callable[[], bool | None]:
-    """Let git look for changes; the result waits until it has, and is None if git can't say."""
-    # A hook of git sets variables that name another repository.
-    variables = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
+    """Let git look for changes; the result waits until it has, and is None if git can't say.
+
+    Git is not asked where it would run programs that the repository names: it may come from a stranger.
+    """
     answers: list[bool] = []
 
     def ask() -> None:
-        # A configured file system monitor is a program.
-        args = ["git", "-c", "core.fsmonitor=false", "-C", str(work_tree), "status", "--porcelain", "--no-renames"]
         try:
+            if may_name_programs(work_tree):
+                return
             done = subprocess.run(
-                args,
-                env={**variables, "GIT_OPTIONAL_LOCKS": "0"},
+                [*_GIT, "-C", str(work_tree), *_STATUS],
+                env=_git_variables(environment, work_tree),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -90,7 +95,8 @@ def start_git_status(work_tree: Path, environment: Mapping[str, str]) -> Callabl
             )
         except (OSError, ValueError, subprocess.SubprocessError):
             return
-        if done.returncode == 0:
+        # What submodules have is not known: each has a configuration of its own.
+        if done.returncode == 0 and (done.stdout or not os.path.lexists(work_tree / ".gitmodules")):
             answers.append(bool(done.stdout))
 
     thread = threading.Thread(target=ask, daemon=True)
@@ -101,3 +107,18 @@ def start_git_status(work_tree: Path, environment: Mapping[str, str]) -> Callabl
         return answers[0] if answers else None
 
     return wait
+
+
+def _git_variables(environment: Mapping[str, str], work_tree: Path) -> dict[str, str]:
+    # A hook of git sets variables that name another repository.
+    variables = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
+    return {
+        **variables,
+        # Locks are for writing the index, after which a hook runs.
+        "GIT_OPTIONAL_LOCKS": "0",
+        # A partial clone fetches what it lacks, through programs that it names.
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "",
+        # If this is no repository for git, a folder above it may be one.
+        "GIT_CEILING_DIRECTORIES": str(work_tree.parent),
+    }

@@ -40,4 +40,7 @@ def program_variables(program: Path, data_folder: DataFolder, environment: Mappi
         "PULUMI_AUTOMATION_API": "true",
         # Without it there is no flag for a log of events.
         "PULUMI_DEBUG_COMMANDS": "true",
+        # For a provenance that builds here don't have, git would be run in each build context, with the configuration
+        # that is there: it may name programs, and a context may be a stranger's.
+        "BUILDX_GIT_INFO": "false",
     }

@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.load.repository import find_commit
 from composeplat.local.packages import search_path
+from tests.compose.test_repository import git, repository
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
 from tests.deploy.docker import users_builder
 from tests.deploy.test_embedded import fetch
@@ -51,6 +53,25 @@ def changes(environment: Environment, **shell: str) -> list[str]:
 
 def state_text(environment: Environment) -> str:
     return json.dumps(environment.state())
+
+
+def test_no_program_of_a_repository_in_a_context_runs(environment: Environment) -> None:
+    """A build context may be a git repository whose configuration names a program, such as a partial clone's."""
+    environment.write(f"{HEAD}services:\n  web: {{<<: *app, build: ./web}}\n")
+    environment.write(DOCKERFILE, "web/Dockerfile")
+    ran, program = environment.folder.parent / "ran", environment.folder.parent / "program"
+    program.write_text(f"#!/bin/sh\ntouch '{ran}'\n")
+    program.chmod(0o755)
+    tree = repository(environment.folder / "web")
+    found = find_commit(tree)
+    assert found
+    for name, value in {"url": str(tree), "promisor": "true", "uploadpack": str(program)}.items():
+        git(tree, "config", f"remote.origin.{name}", value)
+    (tree / ".git" / "objects" / found.hash[:2] / found.hash[2:]).unlink()
+
+    environment.platform("build").expect()
+
+    assert not ran.exists()
 
 
 # by digest ------------------------------------------------------------------------------------------------------------

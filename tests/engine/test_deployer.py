@@ -91,6 +91,84 @@ def test_no_program_of_the_repository_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    "header",
+    ['[filter "ours"]', "[Filter.ours]", '[core] [filter "ours"]', "[include]\npath = ../more\n[x]"],
+    ids=["section", "older-form", "same-line", "included"],
+)
+def test_no_filter_of_the_repository_runs(tmp_path: Path, header: str) -> None:
+    """A filter converts each file that git reads; whether there are changes is then not known."""
+    tree = repository(tmp_path / "shop")
+    (tree / "a").write_text("text\n")
+    git(tree, "add", ".")
+    git(tree, "commit", "-q", "-m", "second")
+    (tree / ".gitattributes").write_text("* filter=ours\n")
+    command = f"clean = touch '{tmp_path / 'ran'}'\n"
+    (tree / "more").write_text(f'[filter "ours"]\n{command}')
+    with (tree / ".git" / "config").open("a") as config:
+        config.write(f"{header}\n{command}")
+    # Git reads a file again whose time differs.
+    os.utime(tree / "a", (1, 1))
+
+    assert start_git_status(tree, PATH)() is None
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_configuration_that_is_not_read(tmp_path: Path) -> None:
+    """Git reads one of any size: one that is too large to be read first may name programs."""
+    tree = repository(tmp_path / "shop")
+    with (tree / ".git" / "config").open("a") as config:
+        config.write("#" * 1024 * 1024)
+
+    assert start_git_status(tree, PATH)() is None
+
+
+def test_no_program_of_a_submodule_runs(tmp_path: Path) -> None:
+    """A submodule has a configuration of its own: other changes are found, and without any it is not known."""
+    tree, part = repository(tmp_path / "shop"), repository(tmp_path / "shop" / "part")
+    (part / "a").write_text("text\n")
+    (part / ".gitattributes").write_text("* filter=ours\n")
+    git(part, "add", ".")
+    git(part, "commit", "-q", "-m", "second")
+    (tree / ".gitmodules").write_text('[submodule "part"]\npath = part\nurl = ./part\n')
+    git(tree, "add", ".")
+    git(tree, "commit", "-q", "-m", "second")
+    git(part, "config", "filter.ours.clean", f"touch '{tmp_path / 'ran'}'")
+    os.utime(part / "a", (1, 1))
+
+    assert start_git_status(tree, PATH)() is None
+    (tree / "new").touch()
+    assert start_git_status(tree, PATH)() is True
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_program_of_a_partial_clone_runs(tmp_path: Path) -> None:
+    """A clone that lacks objects names the program that gets them."""
+    tree = repository(tmp_path / "shop")
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path / 'ran'}'\n")
+    program.chmod(0o755)
+    settings = {"url": str(tmp_path), "promisor": "true", "uploadpack": str(program)}
+    for name, value in settings.items():
+        git(tree, "config", f"remote.origin.{name}", value)
+    hash_ = head(tree)
+    (tree / ".git" / "objects" / hash_[:2] / hash_[2:]).unlink()
+
+    assert start_git_status(tree, PATH)() is None
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_folder_above_is_not_asked(tmp_path: Path) -> None:
+    """A folder with a broken repository may lie in a repository that names programs."""
+    repository(tmp_path)
+    tree = repository(tmp_path / "shop")
+    (tree / ".git" / "config").write_text("broken [")
+    git(tmp_path, "config", "core.fsmonitor", "false")
+    (tree / ".git" / "objects").rename(tmp_path / "objects")
+
+    assert start_git_status(tree, PATH)() is None
+
+
 # commits, by git's own files ------------------------------------------------------------------------------------------
 
 

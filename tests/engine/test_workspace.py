@@ -230,6 +230,7 @@ def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
 
     data = tmp_path / "data"
     assert workspace.runner.variables == {
+        "BUILDX_GIT_INFO": "false",
         "COMPOSEPLAT_BUILDER": "mine",
         "COMPOSEPLAT_CACHE": str(tmp_path / "cache"),
         "COMPOSEPLAT_DATA": str(data),

@@ -20,6 +20,7 @@ _MAX_PACKED_BYTES = 32 * 1024 * 1024
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _BRANCHES = "refs/heads/"
 _SECTION = re.compile(r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]', re.IGNORECASE)
+_PROGRAMS = re.compile(rb"\[\s*(?:filter|include)", re.IGNORECASE)
 _URL = re.compile(r"\s*url\s*=\s*(.*)", re.IGNORECASE)
 
 
@@ -61,6 +62,23 @@ def find_commit(work_tree: Path) -> Commit | None:
     name = head.removeprefix("ref: ")
     found = "" if ".." in name else _resolve(name, folders)
     return Commit(found, name.removeprefix(_BRANCHES)) if found else None
+
+
+def may_name_programs(work_tree: Path) -> bool:
+    """Return whether git's configuration of a work tree may name programs that git runs when it reads files.
+
+    These are filters; an included file may have them too.
+    """
+    folders = _git_folders(work_tree)
+    paths = (folders.shared / "config", folders.own / "config.worktree") if folders else ()
+    return any(_may_name_programs(path) for path in paths)
+
+
+def _may_name_programs(config: Path) -> bool:
+    try:
+        return _PROGRAMS.search(files.read_bytes(config, limit=_MAX_BYTES)) is not None
+    except files.Unreadable as error:
+        return not error.missing
 
 
 def _resolve(name: str, folders: _GitFolders) -> str:
