@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from composeplat.diagnostics import quoted
 from composeplat.publication import image_publications, publications, sync_publication
 from tests.conftest import Project
@@ -53,6 +55,20 @@ def test_all_of_it(project: Project) -> None:
         "sends to registry other.example.com: image api:1, of './api'",
         "sends to registry cache.example.com: image api, of './api'",
     ]
+
+
+@pytest.mark.parametrize(
+    "cache", ["TYPE=registry,REF=new.example.com/api", '"type=registry","ref=new.example.com/api"']
+)
+def test_a_cache_in_any_form(project: Project, cache: str) -> None:
+    """Keys may be in upper case, and options in quotes: BuildKit takes both."""
+    text = f"services: {{api: {{build: {{context: ., cache_to: ['{cache}']}}}}}}\n"
+    reading = project({"compose.yaml": text, "Dockerfile": "FROM x\n"}).read(registry="r.example.com")
+    assert reading.plan is not None, reading.messages
+
+    found = [item.text for item in publications(reading.loaded, reading.plan, (), context="prod")]
+
+    assert "sends to registry new.example.com: image api, of '.'" in found
 
 
 def test_some_services(project: Project) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Build, Service
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
-from composeplat.compose.parse.build import CACHE_FOLDER
+from composeplat.compose.parse.build import with_cache_folders
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.parse.mounts import OMITTED_TYPES
@@ -162,7 +162,7 @@ def _ssh(text: str, folder: os.PathLike[str]) -> str:
 
 def _cache(text: str, folder: os.PathLike[str]) -> str:
     """Return a cache of a build with its folders relative."""
-    return str(_escaped(CACHE_FOLDER.sub(lambda found: f"{found[1]}={_unescaped(found[2], folder)}", text)))
+    return str(_escaped(with_cache_folders(text, lambda path: _unescaped(path, folder))))
 
 
 def _relative(path: str, folder: os.PathLike[str]) -> str:

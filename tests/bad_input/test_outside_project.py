@@ -119,6 +119,16 @@ BUILDS = {
         "1:51",
         "services.web.build.cache_from[0]",
     ),
+    "cache with a key in upper case": (
+        "{context: ., cache_to: ['type=local,DEST=../beside']}",
+        "1:49",
+        "services.web.build.cache_to[0]",
+    ),
+    "cache with quotes": (
+        """{context: ., cache_from: ['"type=local","src=../beside"']}""",
+        "1:51",
+        "services.web.build.cache_from[0]",
+    ),
     "cache that is written": (
         "{context: ., cache_to: ['type=local,dest=../beside']}",
         "1:49",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from composeplat.compose.model import HOST, Build, Project, Service
 from composeplat.compose.origins import Checker, Origins, mount_path
-from composeplat.compose.parse.build import CACHE_FOLDER, OCI_LAYOUT, is_remote
+from composeplat.compose.parse.build import OCI_LAYOUT, cache_folders, is_remote
 from composeplat.diagnostics import PathKey, Report
 from composeplat.system.files import is_system_path
 from composeplat.system.project_root import ProjectRoot
@@ -57,7 +57,7 @@ def build_paths(build: Build) -> Iterator[tuple[PathKey, str]]:
             yield ("ssh", index), path
     for key, caches in (("cache_from", build.cache_from), ("cache_to", build.cache_to)):
         for index, text in enumerate(caches):
-            yield from (((key, index), found[2]) for found in CACHE_FOLDER.finditer(text))
+            yield from (((key, index), folder) for folder in cache_folders(text))
 
 
 def _contexts(build: Build) -> Iterator[tuple[PathKey, str]]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Callable
+from functools import partial
 
 from composeplat.compose.model import Build, BuildSecret
 from composeplat.compose.nodes import Mapping, Scalar
@@ -14,14 +18,40 @@ from composeplat.diagnostics import quoted
 #: A base image in a local folder.
 OCI_LAYOUT = "oci-layout://"
 _REMOTE = r"(?:https?|git|ssh)://|git@|github\.com/|docker-image://|oci-layout://|service:|target:"
-#: The folder of a local cache.
-CACHE_FOLDER = re.compile(r"(?:^|(?<=,))(src|dest)=([^,]+)")
+#: The options of a local cache that are folders.
+_CACHE_FOLDERS = ("src", "dest")
 _NETWORKS = ("default", "host", "none")
 
 
 def is_remote(context: str) -> bool:
     """Whether a build context is a URL, not a local folder."""
     return re.match(_REMOTE, context) is not None
+
+
+def cache_options(text: str) -> list[tuple[str, str]]:
+    """Split a cache into options as BuildKit's clients do: fields of CSV with keys in any case; ValueError if none.
+
+    An image without a key has an empty one.
+    """
+    try:
+        (fields,) = csv.reader(text.splitlines(), strict=True)
+    except csv.Error as error:
+        raise ValueError(text) from error
+    pairs = [field.partition("=") for field in fields]
+    return [(key.lower(), value) if equals else ("", key) for key, equals, value in pairs]
+
+
+def cache_folders(text: str) -> list[str]:
+    """Return the folders of a cache that was parsed."""
+    return [value for key, value in cache_options(text) if key in _CACHE_FOLDERS]
+
+
+def with_cache_folders(text: str, change: Callable[[str], str]) -> str:
+    """Return a cache with other folders, in the one form that all readers of it split alike."""
+    written = io.StringIO()
+    options = ((key, change(value) if key in _CACHE_FOLDERS and value else value) for key, value in cache_options(text))
+    csv.writer(written, lineterminator="").writerow(f"{key}={value}" if key else value for key, value in options)
+    return written.getvalue()
 
 
 def parse_build(service: Section) -> Build | None:
@@ -112,8 +142,12 @@ def _caches(section: Section, key: str) -> tuple[str, ...]:
     caches: list[str] = []
     for item in whole.items_or_text() if whole else ():
         text = item.text()
-        if text is not None:
-            caches.append(CACHE_FOLDER.sub(lambda found, item=item: f"{found[1]}={absolute(item, found[2])}", text))  # type: ignore[misc]
+        if not text:
+            continue
+        try:
+            caches.append(with_cache_folders(text, partial(absolute, item)))
+        except ValueError:
+            item.report("invalid-value", "must be an image, or options such as type=local,dest=./cache")
     return tuple(caches)
 
 
