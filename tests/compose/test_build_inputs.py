@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,52 @@ def test_secrets_of_a_job(project: Project) -> None:
     assert read.plan is not None
     (image,) = read.plan.images
     assert [(secret.name, secret.source) for secret in image.build.secrets] == [("a", "a"), ("d", "c")]
+
+
+# links that would be read without end ---------------------------------------------------------------------------------
+
+
+def linked(project: Project, target: str, **files: str) -> list[str]:
+    """The messages of a build whose context has a link."""
+    folder = project({"compose.yaml": "services: {web: {build: app}}\n", "app/logs/a": "", **FILES, **files})
+    os.mkfifo(folder.path / "pipe")
+    (folder.path / "app" / "logs" / "odd").symlink_to(target)
+    reading = folder.read()
+    assert reading.plan is not None, reading.messages
+    report = Report()
+    check_builds(reading.plan.own_builds, reading.loaded.origins, report)
+    return lines(report.sorted())
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/dev/stdout", "../../pipe", "/proc/self/fd/1", "/dev/fd/2"])
+def test_a_link_without_an_end(target: str, project: Project) -> None:
+    """Pulumi's provider reads what a link leads to, so the build would never end."""
+    (message,) = linked(project, target)
+
+    assert message == (
+        "compose.yaml:1:25: error: services.web.build names a folder with a link to a pipe or device, which would be"
+        " read without end: 'logs/odd' [unreadable-file]"
+    )
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "/nowhere", "a", ".", "odd", "/etc/hostname"])
+def test_a_link_with_an_end(target: str, project: Project) -> None:
+    """Other links are kept as they are."""
+    assert linked(project, target) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["logs", "/logs/odd", "# all\n**/o*\n", "lo?s/**", "*", "*\n!logs\nlogs/odd", "**/odd\n!odd"]
+)
+def test_an_ignore_file_leaves_the_link_out(text: str, project: Project) -> None:
+    """The last pattern that matches the link, or a folder that it is in, decides."""
+    assert linked(project, "/dev/zero", **{"app/.dockerignore": text}) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["odd", "logs/odd/more", "*\n!logs", "!logs/odd", pytest.param("**/" * 5000 + "b*", id="many folders")]
+)
+def test_an_ignore_file_that_names_other_files(text: str, project: Project) -> None:
+    """The ignore file of the Dockerfile comes before that of the context."""
+    files = {"app/.dockerignore": "logs", "app/Dockerfile.dockerignore": text}
+    assert len(linked(project, "/dev/zero", **files)) == 1

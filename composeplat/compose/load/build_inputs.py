@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from composeplat.compose.load.context_links import find_endless_link
 from composeplat.compose.load.letter_case import case_hint, other_case
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build
 from composeplat.compose.origins import Origins
@@ -59,9 +60,10 @@ class _Checker:
                 self._say("invalid-value", ("dockerfile",), message, hint)
         elif self._is_folder(("context",), self.build.context):
             self._check_dockerfile()
+            self._check_links(("context",), self.build.context)
         for name, place in self.build.additional_contexts.items():
-            if not is_remote(place):
-                self._is_folder(("additional_contexts", name), place)
+            if not is_remote(place) and self._is_folder(("additional_contexts", name), place):
+                self._check_links(("additional_contexts", name), place)
         self._check_secrets()
         for index, text in enumerate(self.build.ssh):
             for path in filter(None, text.partition("=")[2].split(",")):
@@ -76,6 +78,13 @@ class _Checker:
         hint = case_hint(place) or "create it, or correct the path"
         self._say("missing-path", keys, f"names a folder that {reason}: {shown}", hint)
         return False
+
+    def _check_links(self, keys: tuple[str | int, ...], place: str) -> None:
+        link = find_endless_link(self.build, place)
+        if link:
+            message = f"names a folder with a link to a pipe or device, which would be read without end: {quoted(link)}"
+            hint = "leave it out with .dockerignore, and make it in the Dockerfile: RUN ln -s"
+            self._say("unreadable-file", keys, message, hint)
 
     def _check_dockerfile(self) -> None:
         text = self.build.dockerfile_inline
