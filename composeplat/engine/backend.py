@@ -20,6 +20,7 @@ from pathlib import Path
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend_url import file_url, folder_of, kind_of, shown_url
 from composeplat.system.atomic import (
+    OfAnotherUser,
     WritableByOthers,
     create_private,
     make_private_folder,
@@ -69,6 +70,11 @@ class DataFolder:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             make_protected_folder(self.path)
+        except OfAnotherUser as error:
+            raise ComposeplatError(
+                f"'{self.path}', the folder for the state of deployments and its passphrase, belongs to another user",
+                "set COMPOSEPLAT_DATA to a folder of your own",
+            ) from error
         except WritableByOthers as error:
             raise ComposeplatError(
                 f"other users can write to '{self.path}', the folder for the state of deployments and its passphrase",

@@ -92,9 +92,21 @@ class WritableByOthers(PermissionError):
     """Other users can write in a folder, so its files may be theirs."""
 
 
+class OfAnotherUser(PermissionError):
+    """Another user may have made a folder to see, or to replace, what is written there."""
+
+
+def refuse_planted(folder: Path) -> None:
+    """Refuse a folder of another user in a folder where all users can make one, such as /tmp."""
+    with contextlib.suppress(FileNotFoundError):
+        if folder.stat().st_uid not in (0, os.geteuid()) and folder.parent.stat().st_mode & stat.S_IWOTH:
+            raise OfAnotherUser(errno.EPERM, "it belongs to another user", str(folder))
+
+
 def make_protected_folder(folder: Path) -> None:
-    """Make a private folder, or refuse an existing one if other users can write in it."""
+    """Make a private folder, or refuse an existing one if other users can write in it, or may have made it."""
     make_private_folder(folder)
+    refuse_planted(folder)
     if folder.stat().st_mode & _WRITABLE_BY_OTHERS:
         raise WritableByOthers(errno.EPERM, "other users can write in it", str(folder))
 

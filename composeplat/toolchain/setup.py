@@ -16,6 +16,7 @@ from pathlib import Path
 
 from composeplat import progress
 from composeplat.diagnostics import MissingPiece
+from composeplat.system.atomic import OfAnotherUser, refuse_planted
 from composeplat.system.folders import cache_folder
 from composeplat.system.records import record
 from composeplat.toolchain.cache import Cache
@@ -103,6 +104,11 @@ class Toolchain:
         return match[1] if match else ""
 
     def _in_cache(self, tool: Tool) -> Found | None:
+        try:
+            refuse_planted(self.cache.folder)
+        except OfAnotherUser as error:
+            message = f"'{self.cache.folder}', the folder for programs, belongs to another user"
+            raise MissingPiece(message, _OTHER_FOLDER) from error
         if not self.cache.has(tool):
             return None
         return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=Origin.CACHE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
+from tests.own_cluster import NEEDS_ROOT
 
 CLOUD = "https://api.pulumi.com"
 
@@ -116,6 +118,27 @@ def test_a_data_folder_in_a_folder_of_all(tmp_path: Path) -> None:
     DataFolder(tmp_path / "composeplat").prepare()
 
     assert mode(tmp_path / "composeplat") == 0o700
+
+
+@NEEDS_ROOT
+def test_a_data_folder_of_another_user(tmp_path: Path) -> None:
+    """In a folder of all, another user may have made it, and could replace the passphrase and Pulumi's plugins."""
+    planted = tmp_path / "composeplat"
+    planted.mkdir()
+    os.chown(planted, 12345, 12345)
+    DataFolder(planted).prepare()
+    for path in sorted(planted.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+    tmp_path.chmod(0o1777)
+    with pytest.raises(ComposeplatError) as caught:
+        DataFolder(planted).prepare()
+
+    assert str(caught.value) == (
+        f"'{planted}', the folder for the state of deployments and its passphrase, belongs to another user"
+    )
+    assert caught.value.hint == "set COMPOSEPLAT_DATA to a folder of your own"
+    assert list(planted.iterdir()) == []
 
 
 def test_a_data_folder_with_logs(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from composeplat.toolchain import golang
 from composeplat.toolchain.setup import Origin, Toolchain
 from composeplat.toolchain.tools import BUILDKITD, FRONTDOOR, KUBE, PULUMI, Tool
 from tests.conftest import ROOT
+from tests.own_cluster import NEEDS_ROOT
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -49,6 +50,24 @@ def test_on_path(tmp_path: Path, tool: Tool, output: str) -> None:
     assert found is not None
     assert (found.origin, found.version, found.path) == (Origin.PATH, tool.version, Path(path) / tool.name)
     assert toolchain.passed_over(tool) == ""
+
+
+@NEEDS_ROOT
+def test_the_cache_of_another_user(tmp_path: Path) -> None:
+    """No program is run from a cache that another user may have made, as any user can in /tmp."""
+    toolchain = Toolchain(environment(tmp_path))
+    cached = toolchain.cache.program_path(PULUMI)
+    cached.parent.mkdir(parents=True)
+    cached.touch()
+    os.chown(toolchain.cache.folder, 12345, 12345)
+    assert toolchain.find(PULUMI)
+
+    tmp_path.chmod(0o1777)
+    with pytest.raises(MissingPiece) as caught:
+        toolchain.need(PULUMI)
+
+    assert str(caught.value) == f"'{toolchain.cache.folder}', the folder for programs, belongs to another user"
+    assert caught.value.hint == "name another folder with COMPOSEPLAT_CACHE"
 
 
 def test_the_cache_comes_before_path(tmp_path: Path) -> None:
