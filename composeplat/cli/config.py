@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from enum import Enum
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from composeplat.cli.arguments import App
-from composeplat.cli.console import show_report, table, write_unmasked
+from composeplat.cli.console import show_report, table, to_json, write_unmasked
 from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.help_text import Guide
 from composeplat.cli.image_users import look_up_users
@@ -73,7 +72,7 @@ def _content(loaded: Loaded, plan: Plan, view: View) -> Any:
 
 def _text(content: Any, view: View, *, as_json: bool) -> str:
     if as_json:
-        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        return to_json(content)
     if view is View.DEFINITION:
         return to_yaml(content)
     if view is View.VARIABLES:

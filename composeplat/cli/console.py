@@ -15,7 +15,16 @@ from typing import TextIO
 
 from composeplat import progress
 from composeplat.codes import CODES
-from composeplat.diagnostics import ComposeplatError, Diagnostic, Report, Severity, Span, dotted, printable
+from composeplat.diagnostics import (
+    ComposeplatError,
+    Diagnostic,
+    Report,
+    Severity,
+    Span,
+    dotted,
+    printable,
+    printable_json,
+)
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
 _DEFAULT_WIDTH = 100
@@ -122,7 +131,8 @@ def write_json(data: object) -> bool:
 
 
 def to_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    """Write data as JSON: readable, and without a control character that a terminal would obey."""
+    return printable_json(json.dumps(value, indent=2, ensure_ascii=False, default=str)) + "\n"
 
 
 def write_unmasked(text: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from composeplat.diagnostics import printable_json
 from composeplat.plan.desired import DesiredObject, Plan
 
 FILE_MARK = "# Rendered by composeplat; changes are lost when it is rendered again."
@@ -26,7 +27,6 @@ _QUANTITY = re.compile(r"[1-9][0-9]*(?:m|s|h|ms|[KMGTP]i)\Z", re.ASCII)
 _RESERVED = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"}
 #: A list of the unsafe characters: the complement of the safe ones takes 5 ms to compile.
 _BLOCK_UNSAFE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def render_yaml(plan: Plan) -> str:
@@ -40,10 +40,8 @@ def render_documents(objects: Iterable[DesiredObject]) -> str:
 
 def render_json(plan: Plan) -> str:
     items = [desired.manifest for desired in plan.objects]
-    return (
-        json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2, default=str, ensure_ascii=False)
-        + "\n"
-    )
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    return printable_json(json.dumps(listed, indent=2, default=str, ensure_ascii=False)) + "\n"
 
 
 def render_files(plan: Plan) -> dict[str, str]:
@@ -130,8 +128,7 @@ def _key(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = json.dumps(text, ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", escaped)
+    return printable_json(json.dumps(text, ensure_ascii=False))
 
 
 def _fits_block(text: str) -> bool:

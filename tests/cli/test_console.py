@@ -185,6 +185,20 @@ def test_names_can_not_steer_the_terminal(project: Project) -> None:
     assert not any("\x1b" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    "command", [("config", "--variables", "--format=json"), ("render", "--json")], ids=["config", "render"]
+)
+def test_json_can_not_steer_the_terminal(command: tuple[str, ...], project: Project) -> None:
+    """Results in JSON have no control character as it is, and the same values; other letters stay readable."""
+    text = "\u00fc\x1b[31m\x7f\x9b31m\u2028\u202eX"
+    folder = project("services: {web: {image: nginx, command: [$A]}}\n")
+
+    written = folder.run(*command, A=text).stdout
+
+    assert [c for c in written if not c.isprintable() and c != "\n"] == []
+    assert '"\u00fc\\u001b[31m\\u007f\\u009b31m\\u2028\\u202eX"' in written
+
+
 def test_counts(project: Project) -> None:
     """The last line counts what was reported."""
     text = "services: {a: {image: x, scale: -, uts: x}, b: {scale: -, isolation: x, dns: x}}"
