@@ -12,11 +12,12 @@ import json
 import os.path
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from composeplat.system.records import record
 
 _KNOWN_PORTS = {"ssh": 22, "http": 80, "https": 443, "git": 9418}
+_MAX_PORT_DIGITS = 5
 _SCP_FORM = re.compile(r"(?:[^/@]+@)?(\[[^\]]+\]|[^/:@]+):(?!//)(.+)")
 
 
@@ -49,7 +50,7 @@ def project_id(folder: Path, machine: Machine, *, work_tree: Path | None = None,
 
 def normal_remote(remote: str) -> str:
     """Normalize a remote's URL to host and path, without credentials; return an empty text for a local path."""
-    parts = urlsplit(remote) if "://" in remote else None
+    parts = _split(remote) if "://" in remote else None
     if parts is not None and parts.scheme != "file":
         host, path = (parts.hostname or "").lower(), unquote(parts.path)
         port = _port(parts.netloc)
@@ -63,14 +64,25 @@ def normal_remote(remote: str) -> str:
     return f"{host}/{path}" if host and path else ""
 
 
+def _split(remote: str) -> SplitResult:
+    """Split a URL without its login: git takes a password with any character but a slash."""
+    scheme, _, rest = remote.partition("://")
+    authority, slash, path = rest.partition("/")
+    host = authority.rpartition("@")[2]
+    try:
+        return urlsplit(f"{scheme}://{host}{slash}{path}")
+    except ValueError:
+        return SplitResult(scheme, host, slash + path, "", "")
+
+
 def _port(netloc: str) -> int:
     digits = netloc.rpartition("@")[2].rpartition(":")[2]
-    return int(digits) if digits.isascii() and digits.isdigit() else 0
+    return int(digits) if len(digits) <= _MAX_PORT_DIGITS and digits.isascii() and digits.isdigit() else 0
 
 
 def local_remote(remote: str, work_tree: Path) -> Path:
     """Return the absolute path of a local remote."""
-    text = unquote(urlsplit(remote).path) if remote.startswith("file://") else remote
+    text = unquote(_split(remote).path) if remote.startswith("file://") else remote
     return Path(os.path.normpath(work_tree / text))
 
 

@@ -20,6 +20,7 @@ URL = "https://github.com/acme/shop.git"
         "https://github.com/acme/shop/",
         "https://GitHub.com:443/acme//shop.git/",
         "https://x-access-token:ghs_secret@github.com/acme/shop.git",
+        "https://ann:a[b#c?d@e@github.com/acme/shop.git",
         "git@github.com:acme/shop.git",
         "github.com:acme/shop",
         "git@github.com:/acme/shop.git",
@@ -41,6 +42,8 @@ def test_spellings_of_one_remote(remote: str) -> None:
         ("https://host/a%20b", "host/a b"),
         ("git@[2001:db8::1]:acme/shop.git", "[2001:db8::1]/acme/shop"),
         ("https://host:port/a", "host/a"),
+        ("https://[host/a", "host/a"),
+        ("ssh://host:" + "9" * 5000 + "/a", "host/a"),
     ],
 )
 def test_other_remotes(remote: str, expected: str) -> None:
@@ -58,7 +61,12 @@ def test_remotes_of_this_machine(remote: str) -> None:
 
 @pytest.mark.parametrize(
     ("remote", "path"),
-    [("/srv/shop.git", "/srv/shop.git"), ("../shop.git", "/work/shop.git"), ("file:///srv/a%20b", "/srv/a b")],
+    [
+        ("/srv/shop.git", "/srv/shop.git"),
+        ("../shop.git", "/work/shop.git"),
+        ("file:///srv/a%20b", "/srv/a b"),
+        ("file://[/a", "/a"),
+    ],
 )
 def test_local_remote(remote: str, path: str) -> None:
     """A relative path is from the work tree."""
