@@ -7,11 +7,12 @@ Must not decide which images are built: the plan has every build.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -58,8 +59,7 @@ def build_image(
         # Stacks of one environment in several namespaces may build at the same time.
         owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{without_random(image.reference)}"
         build = replace(build, context=copy_host_content(owner, image.contents, image.left_out))
-    module: Any = import_module("pulumi_docker_build")
-    resource: pulumi.CustomResource = module.Image(
+    resource: pulumi.CustomResource = _image_class()(
         name,
         # The provider returns a digest for full references only.
         tags=[_full_reference(tag, late) for tag in (image.reference, *build.tags)],
@@ -71,6 +71,21 @@ def build_image(
         **_arguments(build, bases or {}, late),
     )
     return resource
+
+
+@functools.cache
+def _image_class() -> Any:
+    """Return the SDK's class, with any platform in its outputs: the SDK refuses variants, such as ``linux/arm/v7``."""
+    module: Any = import_module("pulumi_docker_build")
+
+    class Image(module.Image):  # type: ignore[misc]
+        @property
+        @pulumi.getter
+        def platforms(self) -> pulumi.Output[Sequence[str] | None]:
+            found: pulumi.Output[Sequence[str] | None] = pulumi.get(self, "platforms")
+            return found
+
+    return Image
 
 
 def _destination(image: ImageBuild) -> dict[str, Any]:

@@ -38,6 +38,9 @@ def inputs(project: Project, build: str, rest: str = "", **more: Any) -> dict[st
         pytest.param("{context: ., network: host}", {"network": "host"}, id="network"),
         pytest.param("{context: ., no_cache: true, pull: true}", {"noCache": True, "pull": True}, id="no cache, pull"),
         pytest.param("{context: ., platforms: [linux/arm64]}", {"platforms": ["linux/arm64"]}, id="platforms"),
+        pytest.param(
+            "{context: ., platforms: [linux/arm/v7]}", {"platforms": ["linux/arm/v7"]}, id="a variant of a processor"
+        ),
         pytest.param("{context: ., extra_hosts: [a=1.2.3.4]}", {"addHosts": ["a=1.2.3.4"]}, id="hosts"),
         pytest.param("{context: ., cache_from: [x.io/a]}", {"cacheFrom": [{"raw": "x.io/a"}]}, id="cache from"),
         pytest.param("{context: ., cache_to: ['type=inline']}", {"cacheTo": [{"raw": "type=inline"}]}, id="cache to"),
