@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,6 +38,8 @@ from composeplat.system.locks import Locked, try_lock_folder, use_folder
 _MAX_CONTEXT_AGE_S = 7 * 24 * 3600.0
 #: A build argument that no Dockerfile uses. It changes with the contexts whose changes the provider does not detect.
 _FINGERPRINT_ARG = "CONTEXTS_FINGERPRINT"
+#: The beginning of an address with a token or a password; the user of ``ssh://git@…`` is none.
+_LOGIN = re.compile(r"https?://[^/?#]*@|\w+://[^/?#@]*:[^/?#@]*@")
 
 
 def build_image(
@@ -98,10 +101,12 @@ def _destination(image: ImageBuild) -> dict[str, Any]:
 
 
 def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateTexts) -> dict[str, Any]:
-    context: dict[str, Any] = {"location": build.context}
+    context: dict[str, Any] = {"location": _location(build.context)}
     if build.additional_contexts:
         context["named"] = {
-            name: {"location": pulumi.Output.concat("docker-image://", bases[name]) if name in bases else place}
+            name: {
+                "location": pulumi.Output.concat("docker-image://", bases[name]) if name in bases else _location(place)
+            }
             for name, place in build.additional_contexts.items()
         }
     args = late.all({**build.args, **_fingerprint(build)})
@@ -124,6 +129,11 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateT
     }
     given = {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
     return {name: late.all(value) for name, value in given.items()}
+
+
+def _location(context: str) -> pulumi.Input[str]:
+    """Return a context, encrypted if it is an address with a token or a password."""
+    return pulumi.Output.secret(context) if _LOGIN.match(context) else context
 
 
 def _full_reference(tag: str, late: LateTexts) -> pulumi.Input[str]:

@@ -68,6 +68,16 @@ def test_each_key_comes_to_the_provider(build: str, expected: dict[str, Any], pr
     assert expected == {name: found[name] for name in expected}
 
 
+def test_a_login_in_the_address_of_a_context(project: Project) -> None:
+    """An address with a token or a password is encrypted, as a further context too; one with a user of ssh is not."""
+    found = inputs(project, "{context: 'https://t0ken@x.io/a.git', additional_contexts: {b: 'ssh://git@x.io/b.git'}}")
+    assert found["context"]["location"] == {**SECRET, "value": "https://t0ken@x.io/a.git"}
+    assert found["context"]["named"] == {"b": {"location": "ssh://git@x.io/b.git"}}
+
+    found = inputs(project, "{context: ., additional_contexts: {b: 'https://a:b@x.io/b.git'}}")
+    assert found["context"]["named"]["b"]["location"]["value"] == "https://a:b@x.io/b.git"
+
+
 def test_a_key_for_ssh(project: Project, tmp_path: Path) -> None:
     """A key for ssh is handed on by its path."""
     assert inputs(project, "{context: ., ssh: ['a=key']}", key="k")["ssh"] == [
