@@ -22,6 +22,7 @@ from typing import Any
 
 import pulumi
 
+from composeplat.components.build_contexts import hash_undetected
 from composeplat.components.image_loading import export_folder
 from composeplat.components.late_texts import LateTexts
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
@@ -109,7 +110,8 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateT
             }
             for name, place in build.additional_contexts.items()
         }
-    args = late.all({**build.args, **_fingerprint(build)})
+    fingerprint = hash_undetected(build)
+    args = late.all({**build.args, _FINGERPRINT_ARG: fingerprint} if fingerprint else build.args)
     secrets = late.all({secret.name: _value(secret) for secret in build.secrets})
     asked = {
         "context": context,
@@ -165,41 +167,6 @@ def _value(secret: BuildSecret) -> str:
         return files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET_BYTES).decode()
     except (files.Unreadable, UnicodeDecodeError) as error:
         raise pulumi.RunError(f"the secret '{secret.name}' of a build can't be read: {error}") from error
-
-
-# contexts whose changes the provider does not detect ------------------------------------------------------------------
-
-
-def _fingerprint(build: Build) -> dict[str, str]:
-    """Return a build argument with a hash of the further contexts: the provider applies .dockerignore to them too."""
-    folders = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
-    names = (os.path.join(build.context, ".dockerignore"), f"{_dockerfile_path(build)}.dockerignore")
-    if not folders or not any(map(os.path.exists, names)):
-        return {}
-    digest = hashlib.sha256()
-    for folder in folders:
-        for path in _paths(folder):
-            _add_to(digest, path, os.path.relpath(path, folder))
-    return {_FINGERPRINT_ARG: digest.hexdigest()}
-
-
-def _dockerfile_path(build: Build) -> str:
-    return os.path.join(build.context, build.dockerfile or "Dockerfile")
-
-
-def _paths(folder: str) -> Iterable[str]:
-    found = (os.path.join(top, name) for top, _, names in os.walk(folder) for name in names)
-    return sorted(path for path in found if os.path.isfile(path) or os.path.islink(path))
-
-
-def _add_to(digest: Any, path: str, name: str) -> None:
-    digest.update(f"\0{name}\0{os.lstat(path).st_mode}\0".encode(errors="surrogateescape"))
-    if os.path.islink(path):
-        digest.update(os.fsencode(os.readlink(path)))
-        return
-    # The builder reports a file that it can't read, unless .dockerignore leaves it out.
-    with contextlib.suppress(OSError), open(path, "rb") as stream:
-        digest.update(hashlib.file_digest(stream, "sha256").digest())
 
 
 # host content ---------------------------------------------------------------------------------------------------------

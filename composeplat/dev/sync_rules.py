@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
+from composeplat.compose.dockerignore import read_dockerignore
 from composeplat.compose.model import HOST, Mount, Service
 from composeplat.system.records import record
 
@@ -118,11 +119,6 @@ def with_ignore_files(path: SyncPath, texts: Mapping[str, str]) -> SyncPath:
     """Add the patterns of the ignore files in a folder; those of ``.stignore`` come last."""
     patterns = (*read_dockerignore(texts.get(DOCKERIGNORE, "")), *read_stignore(texts.get(STIGNORE, "")))
     return replace(path, ignores=(*path.ignores, *patterns, *ALWAYS_IGNORED))
-
-
-def read_dockerignore(text: str) -> list[str]:
-    lines = (line.strip() for line in text.lstrip("\ufeff").splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
 
 
 def read_stignore(text: str) -> list[str]:

@@ -10,12 +10,13 @@ import os
 from pathlib import Path
 
 from composeplat.compose.check_watch import find_obstacle
+from composeplat.compose.dockerignore import dockerignore_names
 from composeplat.compose.model import Build, Service
 from composeplat.compose.origins import Checker, watch_rule_path
 from composeplat.compose.parse.build import is_remote
 from composeplat.compose.watch_model import WatchRule
 from composeplat.dev.sync_paths import MAX_IGNORE_FILE_BYTES, first_link
-from composeplat.dev.watch_rules import WatchedFolder, dockerignore_names, make_watched_folder
+from composeplat.dev.watch_rules import WatchedFolder, make_watched_folder
 from composeplat.diagnostics import ComposeplatError, quoted
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot

@@ -12,7 +12,8 @@ import posixpath
 from collections.abc import Iterable
 
 from composeplat.compose.check_watch import mounted_targets
-from composeplat.compose.model import Build, Service
+from composeplat.compose.dockerignore import clean_pattern, read_dockerignore
+from composeplat.compose.model import Service
 from composeplat.compose.watch_model import WatchRule
 from composeplat.dev.sync_rules import DEFAULT_IGNORES, escape_pattern, path_below
 from composeplat.system.records import record
@@ -54,8 +55,8 @@ def make_watched_folder(
     """
     local, name = posixpath.split(rule.path) if is_file else (rule.path, "")
     built = service.build
-    patterns = relocate_patterns(_lines(dockerignore), built.context, local) if built else []
-    own = [] if is_file else [_clean(pattern) for pattern in rule.ignore]
+    patterns = relocate_patterns(read_dockerignore(dockerignore), built.context, local) if built else []
+    own = [] if is_file else [clean_pattern(pattern) for pattern in rule.ignore]
     only = [_EVERYTHING, f"!{escape_pattern(name)}"] if is_file else []
     return WatchedFolder(
         service=service.name,
@@ -71,19 +72,8 @@ def make_watched_folder(
             *_OF_EDITORS,
             *DEFAULT_IGNORES,
         ),
-        includes=() if is_file else tuple(_clean(pattern) for pattern in rule.include),
+        includes=() if is_file else tuple(clean_pattern(pattern) for pattern in rule.include),
     )
-
-
-def dockerignore_names(build: Build) -> tuple[str, ...]:
-    """Return the names of the ignore file in the context: the first that exists counts, as for BuildKit."""
-    own = f"{build.dockerfile or 'Dockerfile'}.dockerignore"
-    return (own, ".dockerignore") if not build.dockerfile_inline else (".dockerignore",)
-
-
-def _lines(text: str) -> list[str]:
-    lines = (line.strip() for line in text.lstrip("\ufeff").splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
 
 
 def _volumes_below(service: Service, rule: WatchRule) -> list[str]:
@@ -102,7 +92,7 @@ def relocate_patterns(patterns: Iterable[str], context: str, folder: str) -> lis
     """Convert patterns that are relative to a build context to patterns that are relative to another folder."""
     context = context.rstrip("/")
     if folder == context:
-        return [_clean(pattern) for pattern in patterns]
+        return [clean_pattern(pattern) for pattern in patterns]
     inner = path_below(context, folder)
     if inner:
         return [_prefixed(pattern, escape_pattern(inner)) for pattern in patterns]
@@ -112,20 +102,15 @@ def relocate_patterns(patterns: Iterable[str], context: str, folder: str) -> lis
     return [found for pattern in patterns for found in _descended(pattern, steps)]
 
 
-def _clean(pattern: str) -> str:
-    negated = pattern.startswith("!")
-    return ("!" if negated else "") + posixpath.normpath(pattern.removeprefix("!").strip().lstrip("/"))
-
-
 def _prefixed(pattern: str, folder: str) -> str:
     negated = pattern.startswith("!")
-    return ("!" if negated else "") + posixpath.join(folder, _clean(pattern).removeprefix("!"))
+    return ("!" if negated else "") + posixpath.join(folder, clean_pattern(pattern).removeprefix("!"))
 
 
 def _descended(pattern: str, steps: Iterable[str]) -> list[str]:
     """Return what is left of a pattern in a folder, whose steps its first parts match; nothing if they don't."""
     sign = "!" if pattern.startswith("!") else ""
-    rests = {tuple(_clean(pattern).removeprefix("!").split("/"))}
+    rests = {tuple(clean_pattern(pattern).removeprefix("!").split("/"))}
     for step in steps:
         rests = {rest for found in rests for rest in _after(found, step)}
     return [f"{sign}{'/'.join(rest) or _EVERYTHING}" for rest in sorted(rests)]

@@ -251,13 +251,57 @@ def test_contexts_that_the_provider_would_not_see_change(project: Project) -> No
     assert first["buildArgs"] == again["buildArgs"] != changed["buildArgs"]
 
 
+def fingerprint(project: Project, links: dict[str, str], *folders: str, build: str = ".", ignore: str = "") -> str:
+    """The argument that shows of links and folders in the build context; empty without one."""
+    made = project({"compose.yaml": f"services: {{web: {{build: {build}}}}}\n", **DOCKERFILES, ".dockerignore": ignore})
+    for folder in folders:
+        (made.path / folder).mkdir(parents=True, exist_ok=True)
+    for name, target in links.items():
+        (made.path / name).symlink_to(target)
+    found = run(lambda: ComposeStack("shop", file=made.path / "compose.yaml", registry="localhost", variables={}))
+    shutil.rmtree(made.path)
+    return str(
+        found.inputs("Image", "image/web").get("buildArgs", {"value": {}})["value"].get("CONTEXTS_FINGERPRINT", "")
+    )
+
+
+def test_links_and_empty_folders_of_a_context(project: Project) -> None:
+    """A link that leads elsewhere builds an image, although the contents behind it are the same; so does a folder."""
+    before = fingerprint(project, {"current": "api"})
+    after = fingerprint(project, {"current": "common"})
+    dangling = [fingerprint(project, {"current": f"/srv/{number}"}) for number in (1, 2)]
+    with_folder = fingerprint(project, {"current": "common"}, "uploads")
+
+    assert len({"", before, after, *dangling, with_folder}) == 6
+    assert fingerprint(project, {"current": "api"}) == before
+
+
+def test_links_of_a_further_context(project: Project) -> None:
+    """Links of a further context count too, by the ignore file in that context."""
+    build = "{context: ./api, additional_contexts: {a: .}}"
+    first, second = (fingerprint(project, {"current": target}, build=build) for target in ("api", "common"))
+
+    assert "" != first != second
+    assert not fingerprint(project, {"current": "api"}, build=build, ignore="current\n")
+
+
+def test_ignored_links_and_folders(project: Project) -> None:
+    """What the ignore file leaves out builds nothing; a folder of which all files are ignored is empty."""
+    ignored = "node_modules\n*.tmp\n!node_modules/.bin/keep\n"
+
+    assert not fingerprint(project, {"a.tmp": "x"}, "node_modules/cache", ignore=ignored)
+    assert fingerprint(project, {"a.tmp": "x", "b": "x"}, ignore=ignored)
+    assert fingerprint(project, {"node_modules/.bin/keep": "x"}, "node_modules/.bin", ignore=ignored)
+    assert fingerprint(project, {"logs/1.tmp": "x"}, "logs", ignore="**/*.tmp\n")
+
+
 def test_a_file_of_another_context_that_can_not_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is left to the builder, which may not need it."""
 
     def refuse(*_: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("composeplat.components.image.hashlib.file_digest", refuse)
+    monkeypatch.setattr("composeplat.components.build_contexts.hashlib.file_digest", refuse)
     build = "{context: ., additional_contexts: {a: ./common}}"
 
     assert "buildArgs" in inputs(project, build, **{".dockerignore": "*\n"})

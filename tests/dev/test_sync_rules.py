@@ -10,7 +10,6 @@ from composeplat.dev.sync_rules import (
     HostKind,
     SyncPath,
     plan_sync,
-    read_dockerignore,
     read_stignore,
     with_ignore_files,
 )
@@ -84,12 +83,6 @@ def test_marks_of_patterns_in_a_path_stand_for_themselves() -> None:
     mount = Mount(kind=NAMED, source="data", target="/app/a*[b]")
     (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": HostKind.FOLDER})
     assert path.ignores == (GIT, "a\\*\\[b\\]")
-
-
-def test_dockerignore_lines_are_taken_as_they_are() -> None:
-    """Comments and empty lines are dropped, and a mark of the encoding too."""
-    assert read_dockerignore("\ufeff*.log\n\n# note\n  !keep.log  \n") == ["*.log", "!keep.log"]
-    assert read_dockerignore("*.log\r\n# note\r\n!keep.log\r\n") == ["*.log", "!keep.log"]
 
 
 @pytest.mark.parametrize(

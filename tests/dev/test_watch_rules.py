@@ -6,7 +6,7 @@ import pytest
 
 from composeplat.compose.model import HOST, NAMED, Build, Mount, Service
 from composeplat.compose.watch_model import WatchAction, WatchRule
-from composeplat.dev.watch_rules import WatchedFolder, dockerignore_names, make_watched_folder, relocate_patterns
+from composeplat.dev.watch_rules import WatchedFolder, make_watched_folder, relocate_patterns
 
 SYNC = WatchRule(action=WatchAction.SYNC, path="/shop/web/src", target="/app")
 GIT = "**/.[gG][iI][tT]"
@@ -91,9 +91,3 @@ def test_patterns_of_other_folders() -> None:
     assert relocate_patterns(["*.md", "!a"], "/shop/web", "/shop") == ["web/*.md", "!web/a"]
     assert relocate_patterns(["*.md"], "/shop/web", "/shop/api") == []
     assert relocate_patterns(["*.md"], "/shop/web/", "/shop/web") == ["*.md"]
-
-
-def test_the_ignore_file_of_a_build() -> None:
-    """The ignore file of a Dockerfile wins over that of the context."""
-    assert dockerignore_names(Build(dockerfile="docker/Web")) == ("docker/Web.dockerignore", ".dockerignore")
-    assert dockerignore_names(Build(dockerfile_inline="FROM scratch")) == (".dockerignore",)

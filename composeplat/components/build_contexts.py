@@ -1,0 +1,96 @@
+"""The parts of build contexts whose changes Pulumi's provider does not detect.
+
+Its own hash has the contents of files, links followed. It has neither the path in a link, nor empty folders; and it
+applies ``.dockerignore`` to further contexts too, which BuildKit does not.
+
+Owns reading these parts. Must not know how a build is given to the provider.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_names, read_dockerignore
+from composeplat.compose.model import Build
+from composeplat.system import files
+
+_MAX_IGNORE_FILE = 1024 * 1024
+
+
+def hash_undetected(build: Build) -> str:
+    """Return a hash of what the provider does not detect in the folders of a build; empty if there is nothing."""
+    digest = hashlib.sha256()
+    names = dockerignore_names(build)
+    further = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
+    if any(os.path.exists(os.path.join(build.context, name)) for name in names):
+        for folder in further:
+            for path in _paths(folder):
+                _add_to(digest, path, os.path.relpath(path, folder))
+    contexts = ((build.context, names), *((folder, (".dockerignore",)) for folder in further))
+    for number, (folder, ignore_files) in enumerate(contexts):
+        # Without the modes of folders: BuildKit's cache does not have them either.
+        for path, value in _links_and_empty_folders(folder, _read_rules(folder, ignore_files)):
+            digest.update(f"\0{number}\0{path}\0{value}\0".encode(errors="surrogateescape"))
+    found = digest.hexdigest()
+    return "" if found == hashlib.sha256().hexdigest() else found
+
+
+# whole folders --------------------------------------------------------------------------------------------------------
+
+
+def _paths(folder: str) -> Iterable[str]:
+    found = (os.path.join(top, name) for top, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in found if os.path.isfile(path) or os.path.islink(path))
+
+
+def _add_to(digest: Any, path: str, name: str) -> None:
+    digest.update(f"\0{name}\0{os.lstat(path).st_mode}\0".encode(errors="surrogateescape"))
+    if os.path.islink(path):
+        digest.update(os.fsencode(os.readlink(path)))
+        return
+    # The builder reports a file that it can't read, unless .dockerignore leaves it out.
+    with contextlib.suppress(OSError), open(path, "rb") as stream:
+        digest.update(hashlib.file_digest(stream, "sha256").digest())
+
+
+# links and folders ----------------------------------------------------------------------------------------------------
+
+
+def _read_rules(folder: str, names: Iterable[str]) -> IgnoreRules:
+    for name in names:
+        with contextlib.suppress(files.Unreadable):
+            text = files.read_bytes(Path(folder, name), limit=_MAX_IGNORE_FILE).decode(errors="replace")
+            return IgnoreRules.parse(read_dockerignore(text))
+    return IgnoreRules()
+
+
+def _links_and_empty_folders(folder: str, rules: IgnoreRules) -> Iterator[tuple[str, str]]:
+    """Yield each link with the path in it, and each empty folder."""
+    pending: list[tuple[str, Matches]] = [("", ())]
+    while pending:
+        path, matches = pending.pop()
+        is_empty = True
+        for entry in _entries(os.path.join(folder, path)):
+            inner = f"{path}/{entry.name}" if path else entry.name
+            found = rules.match(inner, matches)
+            is_ignored = rules.ignores(found)
+            is_empty = is_empty and is_ignored
+            if entry.is_dir(follow_symlinks=False):
+                if not is_ignored or rules.has_exceptions:
+                    pending.append((inner, found))
+            elif entry.is_symlink() and not is_ignored:
+                yield inner, os.readlink(entry.path)
+        if path and is_empty and not rules.ignores(matches):
+            yield path, ""
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """List a folder; the builder reports one that it can't read."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+    return []

@@ -1,0 +1,81 @@
+"""The grammar of ``.dockerignore``: which paths of a build context BuildKit leaves out.
+
+Owns the names of the file, its lines, and how a pattern matches. Must not open files.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+
+from composeplat.compose.model import Build
+from composeplat.system.records import record
+
+_TOKENS = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
+_ANY_NAME = {"*": "[^/]*", "?": "[^/]"}
+
+Matches = Sequence[bool]
+"""Which rules match a path, or a folder above it."""
+
+
+def dockerignore_names(build: Build) -> tuple[str, ...]:
+    """Return the names of the ignore file in the context: the first that exists counts, as for BuildKit."""
+    own = f"{build.dockerfile or 'Dockerfile'}.dockerignore"
+    return (own, ".dockerignore") if not build.dockerfile_inline else (".dockerignore",)
+
+
+def read_dockerignore(text: str) -> list[str]:
+    lines = (line.strip() for line in text.lstrip("\ufeff").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def clean_pattern(pattern: str) -> str:
+    negated = pattern.startswith("!")
+    return ("!" if negated else "") + posixpath.normpath(pattern.removeprefix("!").strip()).lstrip("/")
+
+
+@record
+class IgnoreRules:
+    """The patterns of an ignore file; the last that matches a path, or a folder above it, wins."""
+
+    rules: tuple[tuple[re.Pattern[str], bool], ...] = ()
+    """Each with whether it is an exception: ``!keep``."""
+
+    @classmethod
+    def parse(cls, patterns: Iterable[str]) -> IgnoreRules:
+        cleaned = [clean_pattern(pattern) for pattern in patterns]
+        return cls(tuple((_compile(pattern.removeprefix("!")), pattern.startswith("!")) for pattern in cleaned))
+
+    @property
+    def has_exceptions(self) -> bool:
+        return any(is_exception for _, is_exception in self.rules)
+
+    def match(self, path: str, above: Matches = ()) -> Matches:
+        """Match a path that is relative to the context; ``above`` are the matches of its folder."""
+        known = above or [False] * len(self.rules)
+        return [found or bool(rule.fullmatch(path)) for found, (rule, _) in zip(known, self.rules, strict=True)]
+
+    def ignores(self, matches: Matches) -> bool:
+        found = (is_exception for is_match, (_, is_exception) in zip(matches, self.rules, strict=True) if is_match)
+        return not ([True, *found][-1])
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    tokens = [token[0] for token in _TOKENS.finditer(pattern)]
+    text = "".join(_expression(token, is_last=index == len(tokens) - 1) for index, token in enumerate(tokens))
+    try:
+        return re.compile(text, re.DOTALL)
+    except re.error:
+        # The builder reports it.
+        return re.compile(r"(?!)")
+
+
+def _expression(token: str, *, is_last: bool) -> str:
+    if token.startswith("**"):
+        return ".*" if is_last else "(?:.*/)?"
+    if token in _ANY_NAME:
+        return _ANY_NAME[token]
+    if token.startswith("[") and len(token) > 1:
+        return "[" + token[1:].replace("[", r"\[")
+    return re.escape(token[1:] if len(token) > 1 else token)

@@ -1,0 +1,54 @@
+"""The grammar of `.dockerignore`: its names, its lines, and the paths that it leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_names, read_dockerignore
+from composeplat.compose.model import Build
+
+
+def ignores(text: str, path: str) -> bool:
+    """Whether an ignore file leaves a path out, asked from the uppermost folder down."""
+    rules = IgnoreRules.parse(read_dockerignore(text))
+    matches: Matches = ()
+    steps = path.split("/")
+    for count in range(1, len(steps) + 1):
+        matches = rules.match("/".join(steps[:count]), matches)
+    return rules.ignores(matches)
+
+
+def test_the_ignore_file_of_a_build() -> None:
+    """The ignore file of a Dockerfile wins over that of the context."""
+    assert dockerignore_names(Build(dockerfile="docker/Web")) == ("docker/Web.dockerignore", ".dockerignore")
+    assert dockerignore_names(Build(dockerfile_inline="FROM scratch")) == (".dockerignore",)
+
+
+def test_dockerignore_lines_are_taken_as_they_are() -> None:
+    """Comments and empty lines are dropped, and a mark of the encoding too."""
+    assert read_dockerignore("\ufeff*.log\n\n# note\n  !keep.log  \n") == ["*.log", "!keep.log"]
+    assert read_dockerignore("*.log\r\n# note\r\n!keep.log\r\n") == ["*.log", "!keep.log"]
+
+
+@pytest.mark.parametrize(
+    ("text", "ignored", "kept"),
+    [
+        pytest.param("", [], ["a", "a/b"], id="nothing"),
+        pytest.param("a\n", ["a", "a/b/c"], ["b/a", "ab"], id="a name in the context alone, with all below it"),
+        pytest.param("/a/\n./c/../d\n", ["a", "a/b", "d"], ["c"], id="paths are cleaned"),
+        pytest.param("/../a\n", ["a"], ["b"], id="the context is the root"),
+        pytest.param("*.log\n", ["a.log"], ["b/a.log", "alog"], id="a star stays in its folder"),
+        pytest.param("**/*.log\n", ["a.log", "b/c/a.log"], ["a.txt"], id="two stars are any folders, or none"),
+        pytest.param("a/**\n", ["a/b", "a/b/c"], ["a", "b"], id="all below a folder"),
+        pytest.param("a/**/b\n", ["a/b", "a/x/y/b"], ["a/bb", "b"], id="in the middle"),
+        pytest.param("?.[a-c]\n[^x]\n", ["x.a", "y"], ["xx.a", "x.d", "x"], id="one letter"),
+        pytest.param("\\*.log\na$\n", ["*.log", "a$"], ["a.log", "a"], id="letters that stand for themselves"),
+        pytest.param("*\n!a\n", ["b", "b/c"], ["a", "a/b"], id="an exception"),
+        pytest.param("a\n!a/b\n", ["a", "a/c"], ["a/b", "a/b/c"], id="an exception in a folder"),
+        pytest.param("!a\na\n", ["a"], ["b"], id="the last that matches wins"),
+        pytest.param("[z-a]\nb\n", ["b"], ["a", "z"], id="a pattern that is none"),
+    ],
+)
+def test_what_is_left_out(text: str, ignored: list[str], kept: list[str]) -> None:
+    """Each pattern leaves out as BuildKit does."""
+    assert [path for path in (*ignored, *kept) if ignores(text, path)] == ignored
