@@ -31,9 +31,16 @@ def image_reference(service: Service, settings: Settings) -> str:
     ``<registry>/<environment>-<service>``.
     """
     written = service.image if service.build is not None else ""
-    if written and not _needs_registry(written, settings):
-        return written
-    name = written or f"{settings.environment}-{clean(service.name)}"
+    if written:
+        return _pushed_name(written, settings)
+    return _in_registry(f"{settings.environment}-{clean(service.name)}", settings)
+
+
+def _pushed_name(written: str, settings: Settings) -> str:
+    return _in_registry(written, settings) if _needs_registry(written, settings) else written
+
+
+def _in_registry(name: str, settings: Settings) -> str:
     return f"{settings.registry.rstrip('/')}/{name}" if settings.registry else name
 
 
@@ -91,7 +98,8 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
                 continue
             hint = checker.report.near(name, checker.project.services)
             checker.add("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
-    build = replace(service.build, platforms=service.build.platforms or _platforms(service, settings))
+    tags = tuple(_pushed_name(tag, settings) for tag in service.build.tags)
+    build = replace(service.build, tags=tags, platforms=service.build.platforms or _platforms(service, settings))
     return ImageBuild(service=service.name, reference=reference, build=build, bases=bases)
 
 

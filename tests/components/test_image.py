@@ -47,7 +47,7 @@ def inputs(project: Project, build: str, rest: str = "", **more: Any) -> dict[st
         pytest.param("{context: ., ssh: [default]}", {"ssh": [{"id": "default"}]}, id="the agent of ssh"),
         pytest.param(
             "{context: ., tags: [a, x.io/b:1]}",
-            {"tags": ["localhost/shop-web", "docker.io/library/a", "x.io/b:1"]},
+            {"tags": ["localhost/shop-web", "localhost/a", "x.io/b:1"]},
             id="tags",
         ),
         pytest.param(
