@@ -1,9 +1,10 @@
-"""The parts of build contexts whose changes Pulumi's provider does not detect.
+"""The folders of builds: the path by which the builder gets one, and changes that Pulumi's provider does not detect.
 
-Its own hash has the contents of files, links followed. It has neither the path in a link, nor empty folders; and it
-applies ``.dockerignore`` to further contexts too, which BuildKit does not.
+The builder learns the name of a context's folder in a header of gRPC, which takes ASCII alone: it gets other folders by
+a link. The provider's own hash of a context has the contents of files, links followed. It has neither the path in a
+link, nor empty folders; and it applies ``.dockerignore`` to further contexts too, which BuildKit does not.
 
-Owns reading these parts. Must not know how a build is given to the provider.
+Owns the links, and reading what that hash lacks. Must not know the arguments of the provider.
 """
 
 from __future__ import annotations
@@ -11,15 +12,33 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_names, read_dockerignore
 from composeplat.compose.model import Build
 from composeplat.system import files
+from composeplat.system.atomic import replace_link
+from composeplat.system.folders import cache_folder
 
 _MAX_IGNORE_FILE = 1024 * 1024
+
+
+def folder_for_builder(context: str, environment: Mapping[str, str]) -> str:
+    """Return the path by which the builder is given a context: a link's, if the name of the folder is not ASCII."""
+    if Path(context).name.isascii():
+        return context
+    return str(cache_folder(environment) / "contexts" / hashlib.sha256(os.fsencode(context)).hexdigest()[:16])
+
+
+def link_folder(context: str, environment: Mapping[str, str]) -> str:
+    """Return the path for the builder, with the link in place."""
+    path = folder_for_builder(context, environment)
+    if path != context:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        replace_link(Path(path), Path(context))
+    return path
 
 
 def hash_undetected(build: Build) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 import pulumi
 
-from composeplat.components.build_contexts import hash_undetected
+from composeplat.components.build_contexts import hash_undetected, link_folder
 from composeplat.components.image_loading import export_folder
 from composeplat.components.late_texts import LateTexts
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
@@ -134,7 +134,12 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateT
 
 
 def _location(context: str) -> pulumi.Input[str]:
-    """Return a context, encrypted if it is an address with a token or a password."""
+    """Return a context as the provider is given it; an address with a token or a password is encrypted."""
+    if os.path.isdir(context):
+        try:
+            return link_folder(context, os.environ)
+        except OSError as error:
+            raise pulumi.RunError(f"the build context '{context}' can't be linked in the cache: {error}") from error
     return pulumi.Output.secret(context) if _LOGIN.match(context) else context
 
 

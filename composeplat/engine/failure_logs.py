@@ -13,6 +13,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.probes import read_last_lines
 from composeplat.codes.causes import CauseCode
+from composeplat.components.build_contexts import folder_for_builder
 from composeplat.compose.load.build_inputs import secrets_of_files
 from composeplat.diagnostics import printable
 from composeplat.engine.build_failures import confidential, read_failure
@@ -51,7 +52,8 @@ def _cause_of_build(stack: Stack, image: ImageBuild, text: str) -> Cause:
     builder = stack.workspace.builder.get(BUILDER, "")
     buildx = Toolchain(stack.variables).find(BUILDX)
     variables = stack.workspace.runner.variables
-    record = find_record(buildx.path, builder, variables, text, image.build.context) if buildx else None
+    context = folder_for_builder(image.build.context, stack.variables)
+    record = find_record(buildx.path, builder, variables, text, context) if buildx else None
     hidden = confidential(image.build, secrets_of_files(image.build))
     failure = read_failure(text, record, hidden=hidden, builder=builder)
     origin = ("image",) if image.derived else failure.origin

@@ -251,6 +251,31 @@ def test_contexts_that_the_provider_would_not_see_change(project: Project) -> No
     assert first["buildArgs"] == again["buildArgs"] != changed["buildArgs"]
 
 
+def test_a_folder_whose_name_is_not_ascii(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The builder gets it by a link in the cache, which always has the same name; a further context too."""
+    monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path / "cache"))
+    build = "{context: ./größe, additional_contexts: {a: ./größe/ü, b: ./api}}"
+    files = {"größe/Dockerfile": "FROM x", "größe/ü/a": "1"}
+
+    first, again = (inputs(project, build, **files)["context"] for _ in range(2))
+
+    folder = tmp_path / "demo"
+    links = [Path(found["location"]) for found in (first, first["named"]["a"])]
+    assert [link.readlink() for link in links] == [folder / "größe", folder / "größe" / "ü"]
+    assert str(links).isascii()
+    assert first["named"]["b"]["location"] == str(folder / "api")
+    assert again == first
+
+
+def test_a_cache_that_takes_no_link(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the program with a sentence."""
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path / "cache"))
+
+    with pytest.raises(pulumi.RunError, match=r"^the build context '.*/größe' can't be linked in the cache: "):
+        inputs(project, "./größe", **{"größe/Dockerfile": "FROM x"})
+
+
 def fingerprint(project: Project, links: dict[str, str], *folders: str, build: str = ".", ignore: str = "") -> str:
     """The argument that shows of links and folders in the build context; empty without one."""
     made = project({"compose.yaml": f"services: {{web: {{build: {build}}}}}\n", **DOCKERFILES, ".dockerignore": ignore})
