@@ -27,6 +27,9 @@ _REFUSED = re.compile(
 )
 #: As the registry says it, and as the local cluster's mirror does.
 _RATE_LIMIT = re.compile(r"\b(?:429 Too Many Requests|503 the rate limit of \S+ is reached)\W*(?P<message>.*)")
+_EMPTY_PREFIXES = re.compile(
+    r"^(?:rpc error: code = \w+ desc = |failed to solve: |error: |ERROR: |failed to stat policy file \S+: )+"
+)
 _CONFIDENTIAL = re.compile(r"token|secret|passw|pwd|key|cred|auth", re.IGNORECASE)
 
 
@@ -107,7 +110,11 @@ _BUILDER = "can't be built: the builder"
 def _plain(text: str) -> str:
     """One line, without what only says that something failed."""
     flat = " ".join(text.split())
-    return re.sub(r"^(?:(?:rpc error: code = \w+ desc = |failed to solve: |error: |ERROR: ))+", "", flat)
+    return re.sub(
+        r"^(?:rpc error: code = \w+ desc = |failed to solve: |error: |ERROR: |failed to stat policy file \S+: )+",
+        "",
+        flat,
+    )
 
 
 def _short(text: str) -> str:
@@ -144,6 +151,17 @@ def _of_copy(found: re.Match[str]) -> BuildFailure:
         message=f"can't be built: its context has no '{path}'",
         origin=("build", "context"),
         hint="paths in a Dockerfile are relative to the context, and what .dockerignore names is not there",
+    )
+
+
+def _of_file(found: re.Match[str]) -> BuildFailure:
+    """The provider opens each file of a context, for its hash; BuildKit itself leaves sockets out."""
+    is_socket = found["why"] == "no such device or address"
+    why = "is a socket" if is_socket else f"can't be read: {found['why']}"
+    return BuildFailure(
+        message=f"can't be built: '{found['path']}' in its context {why}",
+        origin=("build", "context"),
+        hint="name it in .dockerignore, or delete it" if is_socket else "name it in .dockerignore, or make it readable",
     )
 
 
@@ -242,6 +260,7 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], BuildFailure]],
     (re.compile(r"failed to resolve source metadata for (?P<image>\S+): (?P<why>.*)"), _of_base),
     (re.compile(r"(?P<image>\S+): failed to (?:copy|do request|fetch \S+): (?P<why>.*)"), _of_base),
     (re.compile(r'^process "(?P<command>.*)" did not complete successfully: exit code: (?P<status>\d+)'), _of_process),
+    (re.compile(r'unable to hash build context: could not open "(?P<path>.*?)": open .*: (?P<why>[^:]+)$'), _of_file),
     (re.compile(r'failed to calculate checksum of ref \S+ "(?P<path>[^"]*)": not found'), _of_copy),
     (re.compile(r'target stage "?(?P<target>[^"\s]+)"? could not be found'), _of_target),
     (re.compile(r"^Error response from daemon: (?P<why>.*)"), _of_engine),

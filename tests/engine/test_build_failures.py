@@ -210,6 +210,33 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             id="a registry's own reason",
         ),
         pytest.param(
+            'hashing build context: unable to hash build context: could not open "run/app.sock":'
+            " open /shop/api/run/app.sock: no such device or address\n",
+            BuildFailure(
+                message="can't be built: 'run/app.sock' in its context is a socket",
+                origin=("build", "context"),
+                hint="name it in .dockerignore, or delete it",
+            ),
+            id="a socket in a context",
+        ),
+        pytest.param(
+            'unable to hash build context: could not open "key": open /shop/api/key: permission denied\n',
+            BuildFailure(
+                message="can't be built: 'key' in its context can't be read: permission denied",
+                origin=("build", "context"),
+                hint="name it in .dockerignore, or make it readable",
+            ),
+            id="a file that can not be read",
+        ),
+        pytest.param(
+            "failed to solve: failed to stat policy file Dockerfile.rego: failed to load cache key:"
+            ' repository does not contain ref next, output: ""\n',
+            BuildFailure(
+                message='can\'t be built: failed to load cache key: repository does not contain ref next, output: ""'
+            ),
+            id="an address that lacks something",
+        ),
+        pytest.param(
             'failed to solve: failed to parse stage name "busybox:": invalid reference format\n',
             BuildFailure(message='can\'t be built: failed to parse stage name "busybox:": invalid reference format'),
             id="anything else",
