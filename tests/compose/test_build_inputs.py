@@ -13,7 +13,10 @@ from composeplat.diagnostics import Report
 from tests.conftest import Project, lines
 
 DOCKERFILE = "FROM busybox AS base\nFROM --platform=linux/amd64 \\\n  base as Test\nFROM busybox\n"
-FILES = {"app/Dockerfile": DOCKERFILE, "app/docker/Web": DOCKERFILE, "key": "k", "bin": b"\xff", "common/a": ""}
+FILES = {
+    "app/Dockerfile": DOCKERFILE, "app/docker/Web": DOCKERFILE, "app/docker/Marked": f"\ufeff{DOCKERFILE}",
+    "key": "k", "bin": b"\xff", "common/a": "",
+}  # fmt: skip
 
 
 def checked(project: Project, build: str, rest: str = "", **shell: str) -> list[str]:
@@ -33,6 +36,7 @@ def checked(project: Project, build: str, rest: str = "", **shell: str) -> list[
         pytest.param("{context: app, dockerfile: docker/Web}", id="another Dockerfile"),
         pytest.param("{context: app, target: test}", id="a stage, in any case of letters"),
         pytest.param("{context: app, target: '2'}", id="a stage by its number"),
+        pytest.param("{context: app, dockerfile: docker/Marked, target: base}", id="a byte order mark"),
         pytest.param("{context: common, dockerfile_inline: FROM a AS b, target: b}", id="a Dockerfile in the file"),
         pytest.param(
             "{context: common, dockerfile_inline: '# syntax=example.com/other', target: b}", id="another language"

@@ -92,7 +92,7 @@ class _Checker:
         if not text:
             try:
                 path = Path(self.build.context, self.build.dockerfile or "Dockerfile")
-                text = files.read_bytes(path, limit=_MAX_DOCKERFILE).decode(errors="replace")
+                text = files.read_bytes(path, limit=_MAX_DOCKERFILE).decode("utf-8-sig", errors="replace")
             except files.Unreadable as error:
                 if self.build.dockerfile:
                     shown = self.origins.shown(*self.path, *keys)
