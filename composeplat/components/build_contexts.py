@@ -95,6 +95,8 @@ def _links_and_empty_folders(folder: str, rules: IgnoreRules) -> Iterator[tuple[
         path, matches = pending.pop()
         is_empty = True
         for entry in _entries(os.path.join(folder, path)):
+            if not is_empty and entry.is_file(follow_symlinks=False):
+                continue
             inner = f"{path}/{entry.name}" if path else entry.name
             found = rules.match(inner, matches)
             is_ignored = rules.ignores(found)

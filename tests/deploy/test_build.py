@@ -111,6 +111,28 @@ def test_only_changed_services_are_built_and_rolled_out(environment: Environment
     assert pod_of(environment, "api") == before["api"]
 
 
+def test_links_folders_and_names_of_a_context(environment: Environment) -> None:
+    """A link that leads elsewhere and a new empty folder build an image, in a folder whose name is not ASCII too."""
+    environment.write("services:\n  web: {build: ./größe}\n")
+    environment.write(DOCKERFILE, "größe/Dockerfile")
+    context = environment.folder / "größe"
+    for name in ("one", "two"):
+        (context / name).mkdir()
+        environment.write("1\n", f"größe/{name}/text")
+    (context / "current").symlink_to("one")
+
+    def build() -> str:
+        return str(environment.platform("build", "--json").expect().json["images"]["web"])
+
+    first = build()
+    assert build() == first
+    (context / "current").unlink()
+    (context / "current").symlink_to("two")
+    second = build()
+    (context / "uploads").mkdir()
+    assert len({first, second, build()}) == 3
+
+
 def test_from_source_to_answer(environment: Environment) -> None:
     """What is built answers at its address; a changed source answers again, and a build that fails leaves the old."""
     command = "sh -c 'trap exit TERM; httpd -p 8080 -h /app; while :; do sleep 0.2; done'"
