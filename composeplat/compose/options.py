@@ -215,7 +215,7 @@ class Options:
         config_key="registry",
         may_be_output=True,
         is_valid=_is_registry,
-        requirement="HOST or HOST/PATH, without a scheme",
+        requirement="HOST or HOST/PATH in lower case, without a scheme",
         normalize=lambda text: text.rstrip("/"),
     )
     builder: str = _setting(

@@ -323,11 +323,14 @@ _IMAGE = re.compile(
     re.ASCII,
 )
 _MAX_IMAGE_CHARS = 512
+_NO_IMAGE = "must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0"
 
 
 def parse_image(text: str) -> str:
     """Check an image reference."""
     known = replace_placeholders(text, "x")
-    if len(known) > _MAX_IMAGE_CHARS or not _IMAGE.match(known):
-        raise BadValue("must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0")
-    return text
+    if len(known) <= _MAX_IMAGE_CHARS and _IMAGE.match(known):
+        return text
+    lower = known.lower()
+    is_upper = known != lower and _IMAGE.match(lower)
+    raise BadValue("must be in lower case, except for its tag" if is_upper else _NO_IMAGE)

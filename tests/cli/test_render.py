@@ -262,7 +262,11 @@ def test_registry(project: Project) -> None:
         ),
         (
             ("--registry", "https://example.com"),
-            "error: --registry (or PLATFORM_REGISTRY) must be HOST or HOST/PATH, without a scheme",
+            "error: --registry (or PLATFORM_REGISTRY) must be HOST or HOST/PATH in lower case, without a scheme",
+        ),
+        (
+            ("--registry", "example.com/Team"),
+            "error: --registry (or PLATFORM_REGISTRY) must be HOST or HOST/PATH in lower case, without a scheme",
         ),
     ],
 )

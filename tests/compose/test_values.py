@@ -518,12 +518,18 @@ def test_image(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Nginx", "nginx:", ":1.27", "nginx:1.27:2", "a b", "app@sha256:abc", "-a", "a/", "n" * 600, "nginx\n"],
+    ["", "nginx:", ":1.27", "nginx:1.27:2", "a b", "app@sha256:abc", "-a", "a/", "n" * 600, "nginx\n"],
 )
 def test_no_image(text: str) -> None:
     """A reference that no registry takes is refused."""
     want = "must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0"
     assert reason(parse_image, text) == want
+
+
+@pytest.mark.parametrize("text", ["Nginx", "ghcr.io/Team/app:V1"])
+def test_an_image_in_upper_case(text: str) -> None:
+    """Of an image that only its letters' case keeps from a registry, the message says so."""
+    assert reason(parse_image, text) == "must be in lower case, except for its tag"
 
 
 def test_the_longest_command() -> None:
