@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_json, write_unmasked
@@ -46,10 +47,21 @@ def run(choice: Choice, service: str, port: int | None, *, as_json: bool) -> Exi
     shown = [row for row in rows if port in (None, row.port)]
     if port is not None and not shown:
         known = ", ".join(str(row.port) for row in rows)
-        hint = f"its ports are: {known}" if rows else "name it under 'ports' or 'expose'"
+        hint = f"its ports are: {known}" if rows else _without_ports(found, str(port))
         raise ComposeplatError(f"service '{service}' has no port {port}", hint)
-    _show(view, shown, service, port, as_json=as_json)
+    if rows or as_json:
+        _show(view, shown, service, port, as_json=as_json)
+    else:
+        progress.conclude(f"service '{service}' lists no ports: {_without_ports(found, 'PORT')}")
     return Exit.DONE
+
+
+def _without_ports(service: Object, port: str) -> str:
+    return f"{_host(service)}:{port} is reached in the cluster, if its pods listen there; list it under 'expose'"
+
+
+def _host(service: Object) -> str:
+    return f"{service['metadata']['name']}.{service['metadata']['namespace']}"
 
 
 def _show(view: EnvironmentView, rows: list[PortRow], service: str, port: int | None, *, as_json: bool) -> None:
@@ -64,23 +76,38 @@ def _show(view: EnvironmentView, rows: list[PortRow], service: str, port: int | 
 
 
 def port_rows(service: Object, addresses: list[Address]) -> list[PortRow]:
-    def urls(entry: Object) -> tuple[str, ...]:
-        protocol = str(entry.get("protocol", "TCP")).lower()
-        # An endpoint routes to a port of the cluster service, an exposed port to one of the container.
-        numbers = {True: entry["port"], False: entry.get("targetPort")}
-        found = [a for a in addresses if (a.port, a.protocol) == (numbers[a.is_endpoint], protocol)]
-        return tuple(dict.fromkeys(address.url for address in found))
+    entries = service["spec"].get("ports") or []
+    # An endpoint routes to a port of the cluster service, an exposed port to one of the container.
+    targets = {(int(entry["port"]), _protocol(entry)): _target(entry) for entry in entries}
 
-    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}"
+    def urls(entry: Object) -> tuple[str, ...]:
+        found = [
+            address.url
+            for address in addresses
+            if address.protocol == _protocol(entry)
+            and _target(entry)
+            == (targets.get((address.port, address.protocol)) if address.is_endpoint else address.port)
+        ]
+        return tuple(dict.fromkeys(found))
+
     return [
         PortRow(
             port=int(entry["port"]),
-            protocol=str(entry.get("protocol", "TCP")).lower(),
-            address=f"{host}:{entry['port']}",
+            protocol=_protocol(entry),
+            address=f"{_host(service)}:{entry['port']}",
             urls=urls(entry),
         )
-        for entry in service["spec"].get("ports") or []
+        for entry in entries
     ]
+
+
+def _protocol(entry: Object) -> str:
+    return str(entry.get("protocol", "TCP")).lower()
+
+
+def _target(entry: Object) -> object:
+    """The container port of a port of the cluster service."""
+    return entry.get("targetPort", entry["port"])
 
 
 @app.command(

@@ -104,6 +104,30 @@ def test_a_port_that_is_not_there(deployed: Seam, args: tuple[str, ...], message
     assert (outcome.status, outcome.stdout, outcome.stderr) == (1, "", message)
 
 
+def test_a_published_port(deployed: Seam) -> None:
+    """A published port leads to the container port of the endpoint, and so has its URL."""
+    ports = [{"port": 80, "targetPort": 80}, {"port": 8080, "targetPort": 80}, {"port": 9000, "targetPort": 9000}]
+    service = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"ports": ports}}
+    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(service).encode())
+
+    assert deployed.platform("port", "web", "8080").stdout == "https://web.example.com\nweb.team:8080\n"
+    assert deployed.platform("port", "web", "9000").stdout == "web.team:9000\n"
+
+
+def test_a_service_without_ports(deployed: Seam) -> None:
+    """Its name leads to its pods, on every port that they listen on."""
+    service = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"clusterIP": "None"}}
+    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(service).encode())
+    listed, chosen = deployed.platform("port", "web"), deployed.platform("port", "web", "5432")
+
+    reached = "is reached in the cluster, if its pods listen there; list it under 'expose'\n"
+    assert (listed.status, listed.stdout) == (0, "")
+    assert listed.stderr == f"service 'web' lists no ports: web.team:PORT {reached}"
+    assert (chosen.status, chosen.stdout) == (1, "")
+    assert chosen.stderr == f"error: service 'web' has no port 5432\n  hint: web.team:5432 {reached}"
+    assert data(deployed.platform("port", "web", "--json"))["ports"] == []
+
+
 METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/team/pods"
 
 
