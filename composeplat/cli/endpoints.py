@@ -40,8 +40,20 @@ def run(choice: Choice, *, as_json: bool) -> Exit:
         # A cut address is useless: the other columns are left out first.
         write_unmasked(_fit([head, *cells], terminal_width()))
     else:
-        progress.conclude(f"{view.environment} has no endpoints in namespace {view.namespace}")
+        _report_none(view)
     return Exit.DONE
+
+
+def _report_none(view: EnvironmentView) -> None:
+    if _is_deployed(view):
+        progress.conclude(f"{view.environment} has no endpoints in namespace {view.namespace}")
+    else:
+        view.report_absent()
+
+
+def _is_deployed(view: EnvironmentView) -> bool:
+    with Api(view.planned.target.access) as api:
+        return bool(view.take_snapshot(api).workloads)
 
 
 def _fit(rows: list[tuple[str, ...]], width: int | None) -> str:
@@ -66,13 +78,19 @@ def run_open(choice: Choice, service: str) -> Exit:
     found = [address for address in _addresses(view) if address.is_endpoint]
     if not found:
         whose = f"service '{service}'" if service else view.environment
-        raise ComposeplatError(
-            f"no address leads to {whose} in namespace {view.namespace}", "platform endpoints lists what there is"
-        )
+        raise ComposeplatError(f"no address leads to {whose} in namespace {view.namespace}", _fix(view, service))
     url = found[0].url
     if not (has_display(os.environ, sys.platform) and webbrowser.open(url)):
         write_unmasked(f"{url}\n")
     return Exit.DONE
+
+
+def _fix(view: EnvironmentView, service: str) -> str:
+    if not _is_deployed(view):
+        return "platform deploy"
+    if service:
+        return "platform endpoints lists what there is"
+    return "publish a port, as in '8080:80', or use 'endpoints'; the deploy needs a domain: --domain"
 
 
 def has_display(environment: Mapping[str, str], system: str) -> bool:

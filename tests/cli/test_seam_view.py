@@ -301,13 +301,30 @@ def test_addresses_in_the_order_of_a_deploy(deployed: Seam) -> None:
 
 
 def test_no_endpoints(seam: Seam) -> None:
-    """Where there are none that is reported, and there is nothing to open."""
+    """Without a deploy that is the reason; there is nothing to open."""
     listed, opened = seam.platform("endpoints"), seam.platform("open", "web")
 
     assert (listed.status, listed.stdout) == (0, "")
-    assert listed.stderr == "demo has no endpoints in namespace team\n"
+    assert listed.stderr == "demo is not deployed in namespace team: platform deploy\n"
     assert (opened.status, opened.stdout) == (1, "")
-    assert opened.stderr.startswith("error: no address leads to service 'web' in namespace team\n")
+    assert opened.stderr == ("error: no address leads to service 'web' in namespace team\n  hint: platform deploy\n")
+
+
+@pytest.mark.parametrize(
+    ("service", "whose", "hint"),
+    [
+        ((), "demo", "publish a port, as in '8080:80', or use 'endpoints'; the deploy needs a domain: --domain"),
+        (("web",), "service 'web'", "platform endpoints lists what there is"),
+    ],
+)
+def test_no_endpoints_of_a_deployment(deployed: Seam, service: tuple[str, ...], whose: str, hint: str) -> None:
+    """A deployed environment may have no address."""
+    deployed.server.answers[INGRESSES] = given()
+
+    assert deployed.platform("endpoints").stderr == "demo has no endpoints in namespace team\n"
+    assert deployed.platform("open", *service).stderr == (
+        f"error: no address leads to {whose} in namespace team\n  hint: {hint}\n"
+    )
 
 
 @pytest.mark.parametrize(
