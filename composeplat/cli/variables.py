@@ -154,6 +154,7 @@ class _Place:
     def __init__(self, namespace: str, kubeconfig: str, context: str, *, local: bool) -> None:
         from composeplat.cluster.api import Api
         from composeplat.compose.load.variables import namespace_of
+        from composeplat.compose.options import SETTINGS
         from composeplat.engine.target import find_target
         from composeplat.names import is_dns_label
 
@@ -167,7 +168,7 @@ class _Place:
         )
         self.namespace = namespace_of(request)
         if not is_dns_label(self.namespace):
-            raise _UsageError("--namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'")
+            raise _UsageError(f"--namespace (or PLATFORM_NAMESPACE) must be {SETTINGS['namespace'].requirement}")
         self.api = Api(target.access)
 
     def __enter__(self) -> Self:
@@ -185,7 +186,12 @@ def _check_name(name: str) -> None:
             f"'{printable(name)}' can't be a variable's name", "letters, digits and '_', no digit in front"
         )
     if NOT_STORED.match(name):
-        raise _UsageError(f"{name} decides which namespace is meant, or which files, and can't be kept in one")
+        reason = (
+            "it is always the environment's name"
+            if name == "PLATFORM_NAME"
+            else "it selects the namespace or the files"
+        )
+        raise _UsageError(f"{name} can't be stored in a namespace: {reason}")
 
 
 def _check_value(name: str, value: str) -> None:

@@ -31,6 +31,7 @@ _AUTHORITY, _INSECURE = "certificate-authority", "insecure-skip-tls-verify"
 #: As kubectl reads YAML; for the reader of this project ``yes`` and ``on`` are texts.
 _TRUE = ("true", "yes", "on", "y")
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_NO_FILE = "give the path of a kubeconfig; without one, that of KUBECONFIG or of your home folder is used"
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
 
@@ -92,6 +93,8 @@ def find_access(environment: Mapping[str, str], named: str = "", context: str = 
     chosen = context or config.current
     unread = "; ".join(config.problems)
     if not config.contexts:
+        if named and not Path(named).exists():
+            raise MissingPiece(f"the kubeconfig '{named}' does not exist", _NO_FILE)
         places = " or ".join(f"'{path}'" for path in config.paths) or "a kubeconfig"
         raise MissingPiece(f"no cluster is configured: {unread or f'{places} names none'}", NO_CLUSTER)
     if chosen not in config.contexts:

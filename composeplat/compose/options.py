@@ -115,7 +115,7 @@ class Options:
         config_key="namespace",
         may_be_output=True,
         is_valid=is_dns_label,
-        requirement="letters, digits and '-'",
+        requirement="a name of at most 63 lowercase letters, digits and '-', with no '-' at either end",
     )
     full: bool = _setting(
         default=False,
@@ -154,7 +154,7 @@ class Options:
         variable="PLATFORM_INGRESS_CLASS",
         config_key="ingressClass",
         is_valid=is_dns_name,
-        requirement="the class's name",
+        requirement="the class's name, in lowercase letters, digits, '-' and '.'",
     )
     gateway: str = _setting(
         default="",
@@ -164,7 +164,7 @@ class Options:
         variable="PLATFORM_GATEWAY",
         config_key="gateway",
         is_valid=_is_gateway,
-        requirement="NAMESPACE/NAME",
+        requirement="NAME or NAMESPACE/NAME",
     )
     tls_secret: str = _setting(
         default="",
@@ -174,7 +174,7 @@ class Options:
         variable="PLATFORM_TLS_SECRET",
         config_key="tlsSecret",
         is_valid=is_dns_name,
-        requirement="the secret's name",
+        requirement="the secret's name, in lowercase letters, digits, '-' and '.'",
     )
     tls_issuer: str = _setting(
         default="",
@@ -184,7 +184,7 @@ class Options:
         variable="PLATFORM_TLS_ISSUER",
         config_key="tlsIssuer",
         is_valid=is_dns_name,
-        requirement="the issuer's name",
+        requirement="the issuer's name, in lowercase letters, digits, '-' and '.'",
     )
     pod_security: str = _setting(
         default="",

@@ -255,7 +255,21 @@ def test_registry(project: Project) -> None:
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (("--namespace", "My Team"), "error: --namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'"),
+        (
+            ("--namespace", "Team"),
+            (
+                "error: --namespace (or PLATFORM_NAMESPACE) must be a name of at most 63 lowercase letters, digits and"
+                " '-', with no '-' at either end"
+            ),
+        ),
+        (("--gateway", "a/b/c"), "error: --gateway (or PLATFORM_GATEWAY) must be NAME or NAMESPACE/NAME"),
+        (
+            ("--tls-secret", "A_b"),
+            (
+                "error: --tls-secret (or PLATFORM_TLS_SECRET) must be the secret's name, in lowercase letters, digits,"
+                " '-' and '.'"
+            ),
+        ),
         (
             ("--domain", "a b"),
             "error: --domain (or PLATFORM_DOMAIN) must be a DNS name such as apps.example.com",

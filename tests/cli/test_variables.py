@@ -71,7 +71,10 @@ def test_a_text_without_a_name(project: Project, tmp_path: Path, server: Server)
     """A namespace that could not be is refused, and no cluster asked."""
     ran = run("variables list --namespace a/b", project({}).path, server.port, tmp_path)
     assert (ran.status, server.paths) == (2, [])
-    assert ran.stderr == "error: --namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'\n"
+    assert ran.stderr == (
+        "error: --namespace (or PLATFORM_NAMESPACE) must be a name of at most 63 lowercase letters, digits and '-',"
+        " with no '-' at either end\n"
+    )
 
 
 def test_variables_that_choose_a_namespace_are_not_stored(server: Server, project: Project, tmp_path: Path) -> None:

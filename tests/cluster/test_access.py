@@ -644,7 +644,7 @@ def test_a_kubeconfig_that_is_named_within_a_pod(tmp_path: Path, monkeypatch: py
     """A mistyped path does not lead to the cluster of the pod."""
     monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
 
-    with pytest.raises(MissingPiece, match="names none"):
+    with pytest.raises(MissingPiece, match=f"^the kubeconfig '{tmp_path}/typo' does not exist$"):
         find_access({"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, str(tmp_path / "typo"))
 
 

@@ -240,7 +240,7 @@ def test_a_planted_secret(environment: Environment) -> None:
         pytest.param(("set", "2ND=x"), "", "error: '2ND' can't be a variable's name\n", id="name"),
         pytest.param(
             ("set", "PLATFORM_NAMESPACE=x"), "",
-            "error: PLATFORM_NAMESPACE decides which namespace is meant, or which files, and can't be kept in one\n",
+            "error: PLATFORM_NAMESPACE can't be stored in a namespace: it selects the namespace or the files\n",
             id="namespace",
         ),
         pytest.param(
