@@ -95,6 +95,8 @@ class Fixes:
         service, mount, path = found
         if not mount.read_only and find_program(mount.target, service.image):
             return self._keep_data(diagnostic)
+        if mount.holds_refused:
+            return ()
         target = self._literal_target(mount, path)
         lacks = "Docker socket" if mount.source.endswith(".sock") else "path of this machine"
         reason = f"A cluster has no {lacks}: this mount is left out."
@@ -107,6 +109,8 @@ class Fixes:
         if found is None:
             return ()
         service, mount, path = found
+        if mount.holds_refused and not find_program(mount.target, service.image):
+            return ()
         target = self._literal_target(mount, path)
         is_file = mount.content is not None and not mount.content.is_folder
         if mount.read_only or is_file or not target or (looks_like_file(target) and diagnostic.code != "host-data"):

@@ -163,6 +163,8 @@ class Mount:
     size: int | None = None
     folder: FolderMode = field(default_factory=FolderMode)
     content: HostContent | None = None
+    holds_refused: bool = False
+    """The folder could be read, but for something in it."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The labels of an anonymous volume."""
 

@@ -46,10 +46,12 @@ class Unreadable(Exception):
     """The diagnostic code, if the reason has one; otherwise the caller knows it."""
     hint = ""
 
-    def __init__(self, reason: str, *, missing: bool = False) -> None:
+    def __init__(self, reason: str, *, missing: bool = False, within: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.missing = missing
+        self.within = within
+        """The path of what is refused in a folder, relative to it; empty if that is the folder or file itself."""
 
 
 class Outside(Unreadable):
@@ -57,8 +59,8 @@ class Outside(Unreadable):
 
     code = "outside-project"
 
-    def __init__(self, root: ProjectRoot, reason: str = "is outside the project") -> None:
-        super().__init__(reason)
+    def __init__(self, root: ProjectRoot, reason: str = "is outside the project", within: str = "") -> None:
+        super().__init__(reason, within=within)
         self.hint = root.fix
 
 

@@ -212,7 +212,7 @@ INSIDE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a socket": (make_socket, "holds 'odd', a socket, pipe or device"),
     "a link to itself": (link_to("odd"), "holds 'odd', a broken or cyclic link"),
     "a link to nothing": (link_to("none"), "holds 'odd', a broken or cyclic link"),
-    "a link to its own folder": (link_to("."), "holds 'odd', a link to a folder; mount that folder by its own path"),
+    "a link to its own folder": (link_to("."), "holds 'odd', a broken or cyclic link"),
     "a link out of the folder": (link_to("../../beside"), "holds 'odd', a link to a file outside the project"),
     "a link to a system file": (link_to("/etc/passwd"), "holds 'odd', a link to a file outside the project"),
     "a device": (link_to("/dev/zero"), "holds 'odd', a link to a file outside the project"),

@@ -48,6 +48,23 @@ def test_named_volume(project: Project, volume: str, item: str, name: str) -> No
     assert check(folder).all_findings == ()
 
 
+@pytest.mark.parametrize(("target", "hint"), [("none", "take it out"), ("/beside", "the project is")])
+def test_something_in_a_folder(project: Project, target: str, hint: str) -> None:
+    """A folder of the project stays mounted because of one file in it; data gets its named volume all the same."""
+    files = {"compose.yaml": service("./app:/srv", image="busybox"), "app/main": "", "app/sub/x": ""}
+    folder = project(files)
+    (folder.path / "app" / "sub" / "link").symlink_to(target)
+    (finding,) = check(folder).all_findings
+    folder.write({"compose.yaml": service("./app:/var/lib/postgresql/data")})
+
+    assert finding.fix == ()
+    assert finding.diagnostic.hint.startswith(hint)
+    assert finding.diagnostic.hint.endswith(", or hide it with a volume at '/srv/sub'")
+    assert fix(folder)[3] == "      - db-app:/var/lib/postgresql/data"
+    folder.write({"compose.yaml": service("./app:/srv", "/srv/sub", image="busybox")})
+    assert check(folder).all_findings == ()
+
+
 @pytest.mark.parametrize(
     ("keys", "entries"),
     [

@@ -148,14 +148,43 @@ def test_links_that_lead_out(tmp_path: Path) -> None:
 
 
 def test_links_that_lead_nowhere(tmp_path: Path) -> None:
-    """Links to nothing, to themselves and to folders are refused by name."""
+    """Links to nothing, to themselves and to a folder around them are refused by name."""
     for number, target in enumerate(("none", "link", ".")):
         folder = make(tmp_path / str(number))
         (folder / "link").symlink_to(target)
 
     assert refusal(tmp_path / "0", tmp_path) == "holds 'link', a broken or cyclic link"
     assert refusal(tmp_path / "1", tmp_path) == "holds 'link', a broken or cyclic link"
-    assert refusal(tmp_path / "2", tmp_path) == "holds 'link', a link to a folder; mount that folder by its own path"
+    assert refusal(tmp_path / "2", tmp_path) == "holds 'link', a broken or cyclic link"
+
+
+def test_links_to_folders(tmp_path: Path) -> None:
+    """A link to a folder of the project is a folder with the same files, also behind a second link."""
+    folder = make(tmp_path / "p", lib__a=(b"1", 0o644))
+    (folder / "lib64").symlink_to("lib")
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "all").symlink_to("../p")
+    same = (("lib/a", b"1"), ("lib64/a", b"1"))
+
+    for top, prefix in ((folder, ""), (tmp_path / "m", "all/")):
+        files = read_host_content(top, ProjectRoot(str(tmp_path))).files
+        assert files == tuple(HostFile(f"{prefix}{name}", 0o644, content) for name, content in same)
+
+
+def test_folders_that_link_to_each_other(tmp_path: Path) -> None:
+    """A cycle of several links is found, and so are more links than a tree can have in earnest."""
+    folder = make(tmp_path / "p", a__x=(b"", 0o644), b__x=(b"", 0o644))
+    (folder / "a" / "to").symlink_to("../b")
+    (folder / "b" / "to").symlink_to("../a")
+    wide = make(tmp_path / "w")
+    for level in range(20):
+        (wide / str(level)).mkdir()
+        for name in ("left", "right"):
+            (wide / str(level) / name).symlink_to(f"../{level + 1}")
+    (wide / "20").mkdir()
+
+    assert refusal(folder, folder) == "holds 'b/to/to', a broken or cyclic link"
+    assert refusal(wide, wide) == "holds more than 1000 links to folders"
 
 
 def test_sockets_and_pipes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Must not know nodes: it reports at origins.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -148,13 +149,19 @@ class Content(Checker):
             if not self.reading.publishes:
                 return mount
             code = error.code or ("missing-path" if error.missing else "forbidden-path")
-            instead = "use a named volume, or files of the project"
-            if error.missing:
-                instead = case_hint(source) or self._alternatives(mount, path)
-            hint = self._keeping(service, mount, path, error.hint or instead)
+            hint = self._keeping(service, mount, path, self._instead(mount, path, error))
             self.add(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
-            return mount
+            return replace(mount, holds_refused=bool(error.within))
         return replace(mount, content=content)
+
+    def _instead(self, mount: Mount, path: PathKey, error: files.Unreadable) -> str:
+        if error.within:
+            folder, is_below, _ = error.within.partition("/")
+            hiding = f", or hide it with a volume at '{posixpath.join(mount.target, folder)}'" if is_below else ""
+            return (error.hint or "take it out of the folder") + hiding
+        if error.missing:
+            return case_hint(Path(mount.source)) or self._alternatives(mount, path)
+        return error.hint or "use a named volume, or files of the project"
 
     def _keeping(self, service: Service, mount: Mount, path: PathKey, fix: str) -> str:
         """Put the named volume first, if the path is one of a program's data."""

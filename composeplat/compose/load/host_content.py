@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
 from composeplat.system.files import Outside, Unreadable, check_inside, is_system_path, read_bytes, real_path, reason_of
 from composeplat.system.project_root import ProjectRoot
+
+_MAX_LINKED_FOLDERS = 1000
 
 
 def read_host_content(path: Path, root: ProjectRoot, left_out: frozenset[str] = frozenset()) -> HostContent:
@@ -42,33 +45,11 @@ def _read_folder(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Host
     """Read a folder's files, sorted; above the limits, check all files, but keep only their number and size."""
     found: list[tuple[str, int]] = []
     total = 0
-    pending = [top]
-    while pending:
-        folder = pending.pop()
-        try:
-            entries = _scan(folder, top, left_out)
-        except OSError as error:
-            raise Unreadable(f"holds '{folder.relative_to(top)}', which {reason_of(error)}") from error
-        for entry in entries:
-            name = os.path.relpath(entry.path, top)
-            if not _is_text(name):
-                raise Unreadable("holds a file whose name is not UTF-8 text")
-            if entry.is_symlink():
-                _check_link(entry.path, name, root)
-            try:
-                info = entry.stat()
-            except OSError as error:
-                raise Unreadable(f"holds '{name}', a broken or cyclic link") from error
-            if stat.S_ISDIR(info.st_mode):
-                if not entry.is_symlink():
-                    pending.append(Path(entry.path))
-                else:
-                    raise Unreadable(f"holds '{name}', a link to a folder; mount that folder by its own path")
-            elif stat.S_ISREG(info.st_mode):
-                found.append((name, info.st_mode & 0o777))
-                total += info.st_size
-            else:
-                raise Unreadable(f"holds '{name}', a socket, pipe or device")
+    for name, info in _walk(top, root, left_out):
+        if not stat.S_ISREG(info.st_mode):
+            raise Unreadable(f"holds '{name}', a socket, pipe or device", within=name)
+        found.append((name, info.st_mode & 0o777))
+        total += info.st_size
     if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
         return HostContent(is_folder=True, files=None, count=len(found), size=total, left_out=left_out)
     files = (
@@ -78,16 +59,54 @@ def _read_folder(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Host
     return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total, left_out=left_out)
 
 
+def _walk(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what is in a folder and is no folder itself; links are followed, with the folders they lead to."""
+    # Each folder with its real path, and those of the folders that lead to it, to find cycles of links.
+    pending: list[tuple[Path, str, frozenset[str]]] = [(top, os.path.realpath(top), frozenset())]
+    followed = 0
+    while pending:
+        folder, real, route = pending.pop()
+        if real in route:
+            name = os.path.relpath(folder, top)
+            raise Unreadable(f"holds '{name}', a broken or cyclic link", within=name)
+        for entry in _scan(folder, top, left_out):
+            name = os.path.relpath(entry.path, top)
+            info = _status(entry, name, root)
+            if not stat.S_ISDIR(info.st_mode):
+                yield name, info
+                continue
+            followed += entry.is_symlink()
+            if followed > _MAX_LINKED_FOLDERS:
+                raise Unreadable(f"holds more than {_MAX_LINKED_FOLDERS} links to folders", within=name)
+            target = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(real, entry.name)
+            pending.append((Path(entry.path), target, route | {real}))
+
+
+def _status(entry: os.DirEntry[str], name: str, root: ProjectRoot) -> os.stat_result:
+    if not _is_text(name):
+        raise Unreadable("holds a file whose name is not UTF-8 text")
+    if entry.is_symlink():
+        _check_link(entry.path, name, root)
+    try:
+        return entry.stat()
+    except OSError as error:
+        raise Unreadable(f"holds '{name}', a broken or cyclic link", within=name) from error
+
+
 def _scan(folder: Path, top: Path, left_out: frozenset[str]) -> list[os.DirEntry[str]]:
-    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        name = os.path.relpath(folder, top)
+        raise Unreadable(f"holds '{name}', which {reason_of(error)}", within=name) from error
     return [entry for entry in entries if os.path.relpath(entry.path, top) not in left_out] if left_out else entries
 
 
 def _check_link(path: str, name: str, root: ProjectRoot) -> None:
     if not root.allows(path):
-        raise Outside(root, f"holds '{name}', a link to a file outside the project")
+        raise Outside(root, f"holds '{name}', a link to a file outside the project", within=name)
     if is_system_path(Path(os.path.realpath(path))):
-        raise Unreadable(f"holds '{name}', a link to a system path")
+        raise Unreadable(f"holds '{name}', a link to a system path", within=name)
 
 
 def _is_text(name: str) -> bool:
