@@ -89,8 +89,8 @@ def _way_to_mean_it(command: str, environment: str) -> str:
     if command == "deploy":
         return "make the environment this project's with --take-over, which deletes what this file does not have"
     return (
-        f"if it is meant all the same: platform {command} --name {environment}; platform deploy --take-over makes it"
-        " this project's"
+        f"if it is meant all the same: platform {command} --name {environment} …; platform deploy --take-over makes"
+        " it this project's"
     )
 
 

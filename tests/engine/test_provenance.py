@@ -48,7 +48,7 @@ def check(known: ProjectId | None, claim: Claim = CLAIM, command: str = "deploy"
         ),
         (
             "destroy",
-            f"{RENAME}; or {MEANT}: platform destroy --name app; platform deploy --take-over makes it this project's",
+            f"{RENAME}; or {MEANT}: platform destroy --name app …; platform deploy --take-over makes it this project's",
         ),
     ],
 )
