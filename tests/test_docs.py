@@ -229,6 +229,16 @@ def test_every_option_is_documented(name: str) -> None:
     assert [option for option in (*options, "--help") if not re.search(rf"`{option}[` ]", rows)] == []
 
 
+@pytest.mark.parametrize("name", sorted({*_commands()} - {"ps"}))
+def test_every_option_is_explained(name: str) -> None:
+    """docs/commands.md says something about each option, in the section of its command or with the shared ones."""
+    page = COMMANDS_PAGE.read_text()
+    text = _section(page, f"platform {name}") + _section(page, "Options that commands share")
+    options = [[o for o in (*p.opts, *p.secondary_opts) if o.startswith("-")] for p in _commands()[name].params]
+
+    assert [names for names in options if names and not any(re.search(rf"`{n}[` ]", text) for n in names)] == []
+
+
 def test_no_option_is_made_up() -> None:
     """docs/commands.md names no option that no command has."""
     real = {o for command in _commands().values() for p in command.params for o in (*p.opts, *p.secondary_opts)} | {
