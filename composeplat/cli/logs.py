@@ -96,11 +96,22 @@ def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
 def _follow(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     """Print lines until Ctrl-C, or until nobody reads them."""
     access = view.planned.target.access
+    _report_no_pods(view)
     follower = follow_logs(access, view.namespace, view.environment, view.names, asked, progress.note)
     try:
         _print(follower.lines(), printer)
     finally:
         follower.stop()
+
+
+def _report_no_pods(view: EnvironmentView) -> None:
+    """Say why there may be no line for long."""
+    with Api(view.planned.target.access) as api:
+        if select_pods(api.items(_pods_path(view.namespace, view.environment)), view.names):
+            return
+        for line in _endings(view, view.take_snapshot(api), has_lines=False):
+            progress.note(line)
+    progress.note("waiting for pods, until Ctrl-C")
 
 
 def _endings(view: EnvironmentView, snapshot: Snapshot, *, has_lines: bool) -> Iterator[str]:
@@ -131,11 +142,15 @@ def follow_logs(
     return Follower(
         access=access,
         namespace=namespace,
-        path=kind_path("v1", "Pod", namespace) + environment_selector(environment),
+        path=_pods_path(namespace, environment),
         select=lambda pods: select_pods(pods, names),
         asked=asked,
         note=note,
     )
+
+
+def _pods_path(namespace: str, environment: str) -> str:
+    return kind_path("v1", "Pod", namespace) + environment_selector(environment)
 
 
 def _with_containers(pod: Object, names: Container[str]) -> Object | None:

@@ -159,6 +159,26 @@ def test_logs_without_pods(seam: Seam) -> None:
     assert outcome.stderr == "demo is not deployed in namespace team: platform deploy\n"
 
 
+@pytest.mark.parametrize(
+    ("service", "reason"), [("web", ""), ("db", "demo is not deployed in namespace team: platform deploy\n")]
+)
+def test_logs_that_are_followed_without_pods(deployed: Seam, service: str, reason: str) -> None:
+    """Where no pod writes lines, the reason is shown before the wait for pods."""
+    deployed.patch.setattr("composeplat.cluster.logs.Follower.lines", lambda _: iter(()))
+    outcome = deployed.platform("logs", "--follow", service).assert_success()
+
+    assert outcome.stderr == (f"{reason}waiting for pods, until Ctrl-C\n" if reason else "")
+
+
+def test_logs_that_are_followed_before_a_deploy(seam: Seam) -> None:
+    seam.patch.setattr("composeplat.cluster.logs.Follower.lines", lambda _: iter(()))
+    outcome = seam.platform("logs", "--follow").assert_success()
+
+    assert outcome.stderr == (
+        "demo is not deployed in namespace team: platform deploy\nwaiting for pods, until Ctrl-C\n"
+    )
+
+
 def test_logs_of_a_pod_that_never_ran(deployed: Seam) -> None:
     """Without a line, the reason is shown: the program never wrote any."""
     pods = "/api/v1/namespaces/team/pods"
