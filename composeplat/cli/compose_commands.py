@@ -53,14 +53,19 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("down", "--rmi"): "platform destroy; images stay in their registry",
     ("deploy", "-d"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
     ("deploy", "--detach"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
+    ("deploy", "--force-recreate"): "platform restart, after platform deploy",
+    ("deploy", "--remove-orphans"): "platform deploy, which deletes what has left the Compose file",
+    ("deploy", "--watch"): "platform watch, in full mode",
     ("up", "--scale"): _SCALED,
     ("deploy", "--scale"): _SCALED,
+    ("deploy", "-p"): "platform deploy --name NAME",
     ("build", "--build-arg"): "platform build, with the argument below build.args in the Compose file",
     ("build", "--no-cache"): "platform build --force, with build.no_cache: true in the Compose file",
     ("build", "--pull"): "platform build --force, with build.pull: true in the Compose file",
     ("build", "--push"): "platform build, which pushes",
     ("config", "-o"): "platform config > FILE",
     ("config", "--output"): "platform config > FILE",
+    ("config", "--hash"): "platform preview, which shows the services that have changed",
     ("exec", "-e"): "platform exec SERVICE env NAME=VALUE COMMAND",
     ("exec", "--env"): "platform exec SERVICE env NAME=VALUE COMMAND",
     ("exec", "-u"): "platform run --user USER SERVICE COMMAND, in a pod of its own",
@@ -73,6 +78,7 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("ps", "-a"): "platform status, which shows all services",
     ("ps", "--all"): "platform status, which shows all services",
     ("ps", "--format"): "platform status --json",
+    ("ps", "--services"): "platform config --services",
 }
 
 #: Options that are written before the command for docker compose or kubectl -> how they are written after it.
