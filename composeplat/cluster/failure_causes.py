@@ -339,11 +339,12 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     if event_count(failures) < allowed or snapshot.age(f"unready/{pod['metadata']['uid']}") < allowed_s:
         return None
     text = str(failures[-1].get("message", "")).partition("Readiness probe failed:")[2].strip()
+    reason = shorten(text) or "its command fails without output"
     http = probe.get("httpGet")
     hint = f"the check requests port {http['port']}: does the program listen there?" if http else ""
     return Cause(
         code=CauseCode.UNHEALTHY,
-        message=f"its health check failed {format_times(event_count(failures))}: {shorten(text) or 'no answer'}",
+        message=f"its health check failed {format_times(event_count(failures))}: {reason}",
         origin=("healthcheck",),
         hint=hint,
         logs=True,

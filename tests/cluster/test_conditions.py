@@ -1521,10 +1521,10 @@ def test_unhealthy_over_http() -> None:
 
 
 def test_unhealthy_without_a_message() -> None:
-    """A check that fails without a word gave no answer."""
+    """A command that fails may print nothing."""
     status = checked(unhealthy("Readiness probe failed: ", count=4), age=TIMEOUT_S)
 
-    assert status.message == "its health check failed 4 times: no answer"
+    assert status.message == "its health check failed 4 times: its command fails without output"
 
 
 @pytest.mark.parametrize(
