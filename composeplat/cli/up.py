@@ -127,7 +127,12 @@ def end_development(development: Development, planned: Planned, *, volumes: bool
     there = development.down(volumes=volumes)
     if there:
         refresh_replicas(stack_for(planned), development.service.workload_name)
-        note(f"{development.service.name} runs as it was deployed again")
+        name = development.service.name
+        note(
+            f"{name} sleeps, as before: platform wake"
+            if development.is_asleep()
+            else f"{name} runs as it was deployed again"
+        )
     return there
 
 

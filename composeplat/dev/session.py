@@ -33,6 +33,7 @@ from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import find_data_folder, writing
 from composeplat.engine.preflight import KINDS
+from composeplat.engine.scaling import remembered_replicas
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Identity, Plan, ServicePlan
 from composeplat.plan.templates import pod_template
@@ -86,6 +87,11 @@ class Development:
     def is_deployed(self) -> bool:
         with Api(self.target.access) as api:
             return self._replacement(api).workload() is not None
+
+    def is_asleep(self) -> bool:
+        with Api(self.target.access) as api:
+            workload = self._replacement(api).workload()
+        return workload is not None and remembered_replicas(workload) is not None
 
     def image(self) -> str:
         """The image of the service's container, as deployed."""

@@ -541,6 +541,7 @@ class Developing:
     """The development of services replaced: it ends with a status at once."""
 
     is_deployed: bool = True
+    is_asleep: bool = False
     status: int = 0
     is_there: bool = True
     process: Process | None = (("/entry",), ("unused",))
@@ -573,6 +574,7 @@ def developing(seam: Seam) -> Developing:
     seam.patch.setattr(Development, "down", partialmethod(_down, made))
     seam.patch.setattr(Development, "is_held_by_another", lambda _: False)
     seam.patch.setattr(Development, "is_deployed", lambda _: made.is_deployed)
+    seam.patch.setattr(Development, "is_asleep", lambda _: made.is_asleep)
     seam.patch.setattr(Development, "image", lambda _: "example/web")
     seam.patch.setattr("composeplat.cli.service_image.read_process", lambda *_: made.process)
     seam.patch.setattr(
@@ -807,6 +809,13 @@ def test_up_with_a_wrong_option(seam: Seam, developing: Developing, args: tuple[
 
     assert (outcome.status, developing.done) == (2, [])
     assert outcome.stderr.endswith(f"Error: Invalid value for {message}\n")
+
+
+def test_down_in_a_sleeping_environment(seam: Seam, developing: Developing) -> None:
+    """A service that sleeps has no pods after that, whatever was developed in its place."""
+    developing.is_asleep = True
+
+    assert seam.platform("down", "web").stderr.splitlines()[-1] == "web sleeps, as before: platform wake"
 
 
 @pytest.mark.parametrize("is_there", [True, False])
