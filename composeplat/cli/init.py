@@ -52,7 +52,8 @@ def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
     fixes = (entry for finding in _of_all_profiles(choice, gathered).all_findings for entry in finding.fix)
     after = add_entries(before, (*entries, *fixes), path.name)
     if after == before:
-        progress.conclude(f"{path.name} needs no change")
+        needless = f"{path.name} needs no change" if files.exists(path) else f"there is nothing to write to {path.name}"
+        progress.conclude(needless)
     else:
         write_unmasked(_difference(before, after, path.name, color=wants_color(sys.stdout)))
         if dry_run:

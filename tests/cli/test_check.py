@@ -347,7 +347,8 @@ def test_findings_without_an_entry(project: Project) -> None:
     text = "services: {web: {image: x, pids_limit: 9, credential_spec: {file: x}, logging: {}}}"
     outcome = platform(project(text), "init", "--yes")
 
-    assert outcome == Outcome(0, "", f"{NAME} needs no change\n1 finding is left (web): 'platform check' lists them\n")
+    nothing = f"there is nothing to write to {NAME}\n"
+    assert outcome == Outcome(0, "", f"{nothing}1 finding is left (web): 'platform check' lists them\n")
 
 
 def test_rules_of_another_kind_of_workload(project: Project) -> None:
@@ -502,7 +503,7 @@ def test_full_mode_has_no_effect(project: Project) -> None:
     """A key that full mode does not honor for this service is no reason to turn it on, and is lost by neither mode."""
     folder = project("services: {queue: {image: x, hostname: queue, volumes: ['data:/data']}}\nvolumes: {data: }\n")
 
-    assert platform(folder, "init", "--yes") == Outcome(0, "", f"{NAME} needs no change\n")
+    assert platform(folder, "init", "--yes") == Outcome(0, "", f"there is nothing to write to {NAME}\n")
     for arguments in ((), ("--full",)):
         found = json.loads(platform(folder, "check", "--json", *arguments).stdout)
         assert [service["verdict"] for service in found["services"]] == ["changed"]
