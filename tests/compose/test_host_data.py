@@ -108,6 +108,23 @@ def test_files_outside_the_context(project: Project, build: str, expected: list[
     assert [str(d).split()[2].removeprefix("services.web.") for d in found if d.code == "not-in-image"] == expected
 
 
+@pytest.mark.parametrize(
+    ("volume", "hint"),
+    [
+        ("/var/run/docker.sock:/s", "there is no Docker socket in a cluster"),
+        ("/etc/localtime:/etc/localtime:ro", "leave it out, and set the time zone by a variable"),
+        ("/proc:/host:ro", "a cluster has no path of this machine"),
+        ("../x:/x", "copy it into the image"),
+    ],
+)
+def test_what_no_image_can_have(project: Project, volume: str, hint: str) -> None:
+    """The hint is not to copy a system path into an image."""
+    text = f"services: {{web: {{build: ., volumes: ['{volume}']}}}}"
+    found = project({"compose.yaml": text, "Dockerfile": ""}).read().loaded.report.sorted()
+
+    assert [d.hint.startswith(hint) for d in found if d.code == "not-in-image"] == [True]
+
+
 def test_outside_the_project(project: Project) -> None:
     """Whether a folder outside the project exists is not looked up; the image can't have it."""
     text = "services: {web: {build: ., volumes: ['../gone:/app/data']}}"

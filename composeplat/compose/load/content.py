@@ -15,7 +15,13 @@ from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.host_content import read_host_content
-from composeplat.compose.load.host_data import ambiguous_names, check_host_volume, volume_for
+from composeplat.compose.load.host_data import (
+    NO_SYSTEM_PATH,
+    ambiguous_names,
+    check_host_volume,
+    instead_of_system_path,
+    volume_for,
+)
 from composeplat.compose.load.letter_case import case_hint
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, Mount, Project, Service
@@ -25,13 +31,6 @@ from composeplat.names import is_env_name
 from composeplat.system import files
 
 MAX_ENVIRONMENTS = 32 * 1024 * 1024
-
-
-_ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
-_NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
-_NO_CLOCK = "leave it out, and set the time zone by a variable: environment: {TZ: Europe/Berlin}"
-_CLOCK_FILES = ("/etc/localtime", "/etc/timezone")
-_NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
 
 
 def with_content(project: Project, origins: Origins, reading: Reading) -> Project:
@@ -132,9 +131,8 @@ class Content(Checker):
         return found
 
     def _instead_of_system_path(self, service: Service, mount: Mount, path: PathKey) -> str:
-        if Path(mount.source).name in _ENGINE_SOCKETS:
-            return _NO_SOCKET
-        return _NO_CLOCK if mount.source in _CLOCK_FILES else self._keeping(service, mount, path, _NO_SYSTEM_PATH)
+        fix = instead_of_system_path(mount.source)
+        return self._keeping(service, mount, path, fix) if fix == NO_SYSTEM_PATH else fix
 
     def _with_content(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         """Read a host volume; if nothing is published, unreadable content is no error, as a container may write it."""

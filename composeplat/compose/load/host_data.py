@@ -18,6 +18,19 @@ from composeplat.names import clean, folder_name, suggest_volume
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
+_ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
+_NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
+_NO_CLOCK = "leave it out, and set the time zone by a variable: environment: {TZ: Europe/Berlin}"
+_CLOCK_FILES = ("/etc/localtime", "/etc/timezone")
+NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
+_COPY = "copy it into the image: COPY in the Dockerfile, with its folder in the context or in additional_contexts"
+
+
+def instead_of_system_path(source: str) -> str:
+    if Path(source).name in _ENGINE_SOCKETS:
+        return _NO_SOCKET
+    return _NO_CLOCK if source in _CLOCK_FILES else NO_SYSTEM_PATH
+
 
 def ambiguous_names(project: Project) -> frozenset[str]:
     """The names of folders that several host paths have, or a path and a volume of the definition."""
@@ -41,10 +54,8 @@ def check_host_volume(
         message = (
             "is a host volume of a service that is built, outside the build context: the container does not have it"
         )
-        hint = (
-            "copy it into the image: COPY in the Dockerfile, with its folder in the context or in additional_contexts"
-        )
-        checker.add("not-in-image", path, message, hint)
+        is_system = files.is_system_path(Path(mount.source))
+        checker.add("not-in-image", path, message, instead_of_system_path(mount.source) if is_system else _COPY)
 
 
 def _describe_data(service: Service, mount: Mount, root: ProjectRoot) -> str:
