@@ -115,7 +115,7 @@ def delete_conflicting(
         for desired in plan.limited_to(options.services).objects
         if desired.kind in _IMMUTABLE_KINDS
         and (desired.kind, desired.name) in unknown
-        and not _can_update(api, desired.manifest)
+        and not can_update(api, desired.manifest)
     ]
     delete(stack, api, in_the_way, "of an interrupted deploy")
 
@@ -140,7 +140,7 @@ def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
     return removed
 
 
-def _can_update(api: Api, manifest: dict[str, Any]) -> bool:
+def can_update(api: Api, manifest: dict[str, Any]) -> bool:
     """Return whether the API server would accept an update of an object."""
     try:
         api.apply(as_plain(manifest), dry_run=True)

@@ -175,20 +175,20 @@ def doubt_about_state(state: Mapping[str, Any], *, has_changes: bool) -> str:
         if resource.get("delete") or resource.get("pendingReplacement"):
             return f"{resource['urn']} is still to be deleted"
         is_object = str(resource.get("type", "")).startswith("kubernetes:")
-        if is_object and not _has_all(resource.get("outputs") or {}, resource.get("inputs") or {}):
+        if is_object and not has_all(resource.get("outputs") or {}, resource.get("inputs") or {}):
             return f"the cluster has changed a field of {resource['urn']}"
     return ""
 
 
-def _has_all(found: Any, asked: Any) -> bool:
+def has_all(found: Any, asked: Any) -> bool:
     """Return whether a live object has each field as it was asked for; encrypted fields can't be compared."""
     if isinstance(asked, dict):
         if _ENCRYPTED_MARK in asked:
             return True
-        return isinstance(found, dict) and all(name in found and _has_all(found[name], asked[name]) for name in asked)
+        return isinstance(found, dict) and all(name in found and has_all(found[name], asked[name]) for name in asked)
     if isinstance(asked, list):
         is_as_long = isinstance(found, list) and len(found) == len(asked)
-        return is_as_long and all(map(_has_all, found, asked))
+        return is_as_long and all(map(has_all, found, asked))
     return bool(found == asked)
 
 

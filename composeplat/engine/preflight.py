@@ -230,11 +230,16 @@ REPLACED = "-replaced"
 
 
 def rename_replaced(
-    plan: Plan, live: Iterable[Object], volumes: Iterable[str] = (), deployments: Iterable[Object] = ()
+    plan: Plan,
+    live: Iterable[Object],
+    volumes: Iterable[str] = (),
+    deployments: Iterable[Object] = (),
+    refused: Collection[Key] = (),
 ) -> Plan:
     """For a preview: give Services whose kind of address changes, and other objects that are replaced, another name.
 
-    A deploy deletes them first. A dry run does not, so the API server would refuse it.
+    A deploy deletes them first. A dry run does not, so the API server would refuse it: ``refused`` has the objects of
+    which that is known.
     """
     headless = {item["metadata"]["name"]: item["spec"].get("clusterIP") == "None" for item in live}
     rolling = {item["metadata"]["name"] for item in deployments if "rollingUpdate" in item["spec"].get("strategy", {})}
@@ -243,7 +248,8 @@ def rename_replaced(
         wanted = desired.manifest.get("spec", {}).get("clusterIP") == "None"
         changes_address = desired.kind == "Service" and headless.get(desired.name, wanted) != wanted
         stops_rolling = ends_pods_first(desired) and desired.name in rolling
-        return _renamed(desired) if changes_address or stops_rolling else desired
+        is_refused = (desired.kind, desired.name) in refused
+        return _renamed(desired) if changes_address or stops_rolling or is_refused else desired
 
     services = tuple(replace(service, objects=tuple(map(renamed, service.objects))) for service in plan.services)
     claims = tuple(

@@ -17,6 +17,23 @@ configs: {{KEY: {{name: settings, content: "a=1"}}}}
 """
 
 
+def test_another_anonymous_volume(environment: Environment) -> None:
+    """The StatefulSet is replaced, which the preview shows; so is the way back by a rollback."""
+    text = WEB.replace("labels: {%s}", "volumes: [%s]")
+    environment.deploy(text % "/cache").expect()
+
+    environment.write(text % "/cache, /data")
+    assert "! replace StatefulSet web" in environment.platform("preview").expect().stdout
+    environment.deploy().expect()
+    environment.platform("rollback", "--yes").expect()
+    (after,) = environment.objects("apps/v1", "StatefulSet")
+    assert [claim["metadata"]["name"] for claim in after["spec"]["volumeClaimTemplates"]] == ["anonymous-cache"]
+
+    environment.deploy(text % "").expect()
+    environment.write(text % "/cache")
+    assert "! replace StatefulSet web" not in environment.platform("preview").expect().stdout
+
+
 def test_an_update_policy_that_becomes_recreate(environment: Environment) -> None:
     """The Deployment is replaced, which the preview shows; back again it is not."""
     environment.deploy(WEB % "").expect()

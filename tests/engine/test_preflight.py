@@ -362,6 +362,19 @@ def test_a_deployment_that_no_longer_rolls(project: Project, strategy: dict[str,
     assert [(found.kind, found.name) for found in renamed.objects] == [("Service", "web"), ("Deployment", expected)]
 
 
+def test_an_object_that_the_api_server_refuses_to_update(project: Project) -> None:
+    """A preview gives it another name; an object of another kind or name keeps its own."""
+    plan = read(project, "services: {web: {image: x, volumes: [/data]}}").plan
+    assert plan is not None
+
+    renamed = rename_replaced(plan, [], refused={("StatefulSet", "web"), ("Service", "other")})
+
+    assert [(found.kind, found.name) for found in renamed.objects] == [
+        ("Service", "web"),
+        ("StatefulSet", "web-replaced"),
+    ]
+
+
 # volumes that may be replaced -----------------------------------------------------------------------------------------
 
 

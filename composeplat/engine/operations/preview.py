@@ -10,13 +10,15 @@ from composeplat.cluster.namespaces import is_ending
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
-from composeplat.engine.deletion import ending_namespace_error
+from composeplat.engine.deletion import can_update, ending_namespace_error
 from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
 from composeplat.engine.foreign_objects import find_foreign, foreign_notes
 from composeplat.engine.history import ended_well
+from composeplat.engine.no_change import has_all
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import (
+    Key,
     LiveState,
     missing_from_cluster,
     rename_replaced,
@@ -31,6 +33,20 @@ from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 from composeplat.plan.workloads import ends_pods_first
+
+_CLAIMS = "volumeClaimTemplates"
+#: The fields of a StatefulSet that an update can change.
+_CHANGEABLE = frozenset(
+    {
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    }
+)
 
 
 def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
@@ -86,7 +102,28 @@ def preview_plan(api: Api, plan: Plan, replaced: Collection[str]) -> Plan:
     live = api.items(kind_path("v1", "Service", plan.namespace))
     may_stop_rolling = any(map(ends_pods_first, plan.objects))
     deployments = api.items(kind_path("apps/v1", "Deployment", plan.namespace)) if may_stop_rolling else ()
-    return rename_replaced(plan, live, replaced, deployments)
+    return rename_replaced(plan, live, replaced, deployments, _fixed_otherwise(api, plan))
+
+
+def _fixed_otherwise(api: Api, plan: Plan) -> set[Key]:
+    """The StatefulSets that can't be updated to the plan, such as those that get another anonymous volume.
+
+    Of Jobs and Deployments, Pulumi's provider recognizes the refusal itself.
+    """
+    planned = {desired.name: desired.manifest for desired in plan.objects if desired.kind == "StatefulSet"}
+    found = api.items(kind_path("apps/v1", "StatefulSet", plan.namespace)) if planned else ()
+    live = {str(item["metadata"]["name"]): item["spec"] for item in found}
+    return {
+        ("StatefulSet", name)
+        for name, manifest in planned.items()
+        if name in live and _differs_where_fixed(live[name], manifest["spec"]) and not can_update(api, manifest)
+    }
+
+
+def _differs_where_fixed(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a field may differ that no update can change: only the API server knows whether two values are one."""
+    fixed = {key: value for key, value in wanted.items() if key not in _CHANGEABLE}
+    return (live.get(_CLAIMS) is not None and _CLAIMS not in wanted) or not has_all(live, fixed)
 
 
 def _losses(plan: Plan, volumes: Iterable[str]) -> Iterable[str]:
