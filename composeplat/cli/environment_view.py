@@ -64,7 +64,7 @@ class EnvironmentView:
                 urls=tuple(dict.fromkeys(a.url for a in addresses if a.service == service.cluster_name)),
                 dev_workload=dev_workloads.get(service.workload_name, ""),
             )
-            for service in self.planned.plan.services
+            for service in (found.as_deployed(workloads) for found in self.planned.plan.services)
             if service.name in self.chosen
         ]
 

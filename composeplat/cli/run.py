@@ -56,7 +56,7 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
         if not no_deps:
             _check_dependencies(api, planned, found)
         pods.delete_ended()
-        if found.workload_kind == "CronJob" and options.is_as_scheduled:
+        if workload["kind"] == "CronJob" and options.is_as_scheduled:
             _check_trigger(planned, service)
             run_of_schedule = RunJob(api=api, plan=plan, service=found)
             return run_job(run_of_schedule, workload, detached=options.detached, timeout=choice.timeout)

@@ -7,6 +7,7 @@ Must not know its manifest, nor the streams of its command.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ from composeplat.dev.run_pod import (
     pod_name,
 )
 from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.dev_workloads import WORKLOADS
 from composeplat.engine.preflight import api_path, belongs_to
 from composeplat.names import RUN_LABEL
 from composeplat.plan.desired import ServicePlan
@@ -55,11 +57,22 @@ class RunPods:
 
     def workload(self) -> Object:
         """Read the deployed workload: it has the image, the files and the settings of the last deploy."""
-        found = self.api.find(api_path(self.service.workload_kind, self.namespace, self.service.workload_name))
-        if found is None or not belongs_to(found, self.environment):
-            raise ComposeplatError(f"service '{self.service.name}' is not deployed", "platform deploy")
-        # The API server leaves it out of an object that was asked for by its path.
-        return {**found, "kind": self.service.workload_kind}
+        # Its kind is another one if the definition has changed since, or a rollback came.
+        for kind in dict.fromkeys((self.service.workload_kind, *WORKLOADS)):
+            found = self._find(kind)
+            if found is not None and belongs_to(found, self.environment):
+                # The API server leaves it out of an object that was asked for by its path.
+                return {**found, "kind": kind}
+        raise ComposeplatError(f"service '{self.service.name}' is not deployed", "platform deploy")
+
+    def _find(self, kind: str) -> Object | None:
+        try:
+            return self.api.find(api_path(kind, self.namespace, self.service.workload_name))
+        except ApiError as error:
+            # A role need not have the kinds that the definition lacks.
+            if kind == self.service.workload_kind or error.status != http.client.FORBIDDEN:
+                raise
+            return None
 
     @contextlib.contextmanager
     def running(self, workload: Object, options: RunOptions, args: list[str], deadline: Deadline) -> Iterator[str]:

@@ -34,6 +34,23 @@ def test_another_anonymous_volume(environment: Environment) -> None:
     assert "! replace StatefulSet web" not in environment.platform("preview").expect().stdout
 
 
+def test_a_kind_that_only_the_file_has(environment: Environment) -> None:
+    """A service is shown, restarted and run as it is deployed, also if the file makes it something else by now."""
+    environment.deploy(WEB % "").expect()
+
+    environment.write(WEB.replace("labels: {%s}", "volumes: [/cache]"))
+    (row,) = environment.platform("status", "--json").expect().json["services"]
+    assert (row["kind"], row["state"], len(row["pods"])) == ("Deployment", "ready", 1)
+    assert "busybox:1.37" in environment.platform("images").expect().stdout
+    assert "not deployed" not in environment.platform("logs").expect().stderr
+    placed = {"PLATFORM_NAMESPACE": environment.namespace, "COMPOSE_PROJECT_NAME": environment.name}
+    # The options that come after the command are its own.
+    assert environment.platform("run", "-T", "web", "echo", "ran", **placed).expect().stdout.startswith("ran ")
+    environment.platform("restart", "web").expect()
+    (after,) = environment.platform("status", "--json").expect().json["services"]
+    assert after["pods"] != row["pods"]
+
+
 def test_an_update_policy_that_becomes_recreate(environment: Environment) -> None:
     """The Deployment is replaced, which the preview shows; back again it is not."""
     environment.deploy(WEB % "").expect()

@@ -33,6 +33,7 @@ def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, 
         if not workloads:
             raise stack.not_deployed_error()
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+        plan = replace(plan, services=tuple(service.as_deployed(workloads) for service in plan.services))
         services = plan.with_restarted(plan.with_pods_of(services))
         chosen = _restartable(stack, plan, services, workloads, dev_workloads)
         outcome = Outcome(
