@@ -18,6 +18,7 @@ from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine.events import Change, Operation
 from composeplat.engine.plan_parts import Part, Parts
 from composeplat.plan.desired import Plan
+from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
 
 #: How many revisions an environment keeps.
@@ -30,6 +31,18 @@ _MAX_CHANGES_BYTES = 200_000
 _MAX_DIGITS = 9
 _MAX_LISTED = 12
 _IMAGES = ".image"
+#: The objects of a service that come and go while the service stays.
+_BESIDE = frozenset(
+    {
+        ResourceKind.ENVIRONMENT,
+        ResourceKind.FILES,
+        ResourceKind.PULL_SECRET,
+        ResourceKind.POLICY,
+        ResourceKind.ALIAS,
+        ResourceKind.AUTOSCALER,
+        ResourceKind.EXPOSED,
+    }
+)
 
 
 class Result(StrEnum):
@@ -188,7 +201,12 @@ def _operation(changes: Collection[Change]) -> Operation:
     operations = {change.operation for change in changes}
     if Operation.REPLACE in operations:
         return Operation.REPLACE
-    return operations.pop() if len(operations) == 1 else Operation.UPDATE
+    return operations.pop() if len(operations) == 1 and not all(map(_is_beside, changes)) else Operation.UPDATE
+
+
+def _is_beside(change: Change) -> bool:
+    """Whether the service of an object is there without it, as without the Secret of its environment."""
+    return change.key is not None and change.key.kind in _BESIDE
 
 
 def _images(changes: Iterable[Change]) -> Iterator[ImageChange]:

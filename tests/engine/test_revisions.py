@@ -161,6 +161,21 @@ def test_changes_by_part(project: Project) -> None:
     ]
 
 
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.DELETE])
+def test_an_object_beside_a_service(project: Project, operation: Operation) -> None:
+    """A service that gets or loses its environment or autoscaler is neither created nor deleted."""
+    plan = project("services: {web: {image: a}}\n").read().plan
+    assert plan
+    beside = [
+        change("environment/web", operation, "Secret"),
+        change("autoscaler/web", operation, "HorizontalPodAutoscaler"),
+    ]
+
+    assert part_changes(beside, plan) == [PartChange(type="service", name="web", operation="update")]
+    whole = [*beside, change("service/web", operation, "Service")]
+    assert part_changes(whole, plan) == [PartChange(type="service", name="web", operation=str(operation))]
+
+
 def test_many_changes() -> None:
     """A revision keeps the first of them, and how many more there were."""
     changes = [PartChange(type="service", name=str(number), operation="create") for number in range(501)]
