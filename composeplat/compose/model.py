@@ -330,11 +330,6 @@ class Service:
         return "StatefulSet" if self.pod_keeps_data else "Deployment"
 
 
-def pods_before(service: Service, services: Mapping[str, Service]) -> list[str]:
-    """Return the services whose own pods start before a service; one in the pods of another is there with it."""
-    return [services[d.service].pod_owner for d in service.depends_on if d.service in services]
-
-
 @record(kw_only=True)
 class Volume:
     name: str

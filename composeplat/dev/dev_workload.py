@@ -18,7 +18,8 @@ from composeplat.cluster.snapshot import Object, container_of, without_no_node
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import ORIGINAL_ANNOTATION, OriginalWorkload
 from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, LABEL_PREFIX, shorten, slug
-from composeplat.plan.desired import Identity, Manifest
+from composeplat.plan.desired import Manifest
+from composeplat.plan.identity import Identity
 from composeplat.plan.shared_pods import volume_in_pod_of_another
 from composeplat.plan.storage import FILES_VOLUME
 from composeplat.plan.templates import pod_template

@@ -35,7 +35,8 @@ from composeplat.engine.backend import find_data_folder, writing
 from composeplat.engine.preflight import KINDS
 from composeplat.engine.scaling import remembered_replicas
 from composeplat.engine.target import Target
-from composeplat.plan.desired import Identity, Plan, ServicePlan
+from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.plan.identity import Identity
 from composeplat.plan.templates import pod_template
 from composeplat.system.machine import architecture
 from composeplat.system.processes import ProcessId

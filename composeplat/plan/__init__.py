@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from composeplat.compose.model import Project, Service, pods_before
+from composeplat.compose.model import Project, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
 from composeplat.diagnostics import Report
@@ -21,7 +21,6 @@ from composeplat.plan.desired import (
     DesiredObject,
     Edge,
     EndpointPlan,
-    Identity,
     ImageBuild,
     Plan,
     ServicePlan,
@@ -30,6 +29,7 @@ from composeplat.plan.desired import (
 from composeplat.plan.endpoints import plan_endpoints
 from composeplat.plan.expose import check_expose, plan_exposed
 from composeplat.plan.file_objects import add_file_mounts, plan_file_objects, required_objects
+from composeplat.plan.identity import Identity
 from composeplat.plan.images import image_with_ports, plan_images, references_of_builds, service_image
 from composeplat.plan.limits import check_limits
 from composeplat.plan.networks import (
@@ -40,7 +40,7 @@ from composeplat.plan.networks import (
     plan_networks,
     plan_service_policy,
 )
-from composeplat.plan.order import plan_edges, sort_services
+from composeplat.plan.order import plan_edges, pods_before, sort_services
 from composeplat.plan.patches import patch_endpoints, patch_services, patch_volumes
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret, pod_logins
 from composeplat.plan.providers import add_provided, plan_provided

@@ -9,7 +9,8 @@ from composeplat.compose.extension_model import Resource, UsageTarget
 from composeplat.compose.model import Service
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import clean
-from composeplat.plan.desired import DesiredObject, Identity, Manifest
+from composeplat.plan.desired import DesiredObject, Manifest
+from composeplat.plan.identity import Identity
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 

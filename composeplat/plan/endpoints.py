@@ -23,8 +23,9 @@ from composeplat.names import (
     make_label,
     shorten,
 )
-from composeplat.plan.desired import DesiredObject, EndpointPlan, Identity, Manifest
+from composeplat.plan.desired import DesiredObject, EndpointPlan, Manifest
 from composeplat.plan.expose import is_exposed
+from composeplat.plan.identity import Identity
 from composeplat.plan.never_public import NEVER_PUBLIC
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports

@@ -12,7 +12,8 @@ from composeplat.compose.extension_model import Expose, ExposedPort, ExposeType
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
 from composeplat.names import clean, shorten
-from composeplat.plan.desired import DesiredObject, Identity, Manifest
+from composeplat.plan.desired import DesiredObject, Manifest
+from composeplat.plan.identity import Identity
 from composeplat.plan.never_public import NEVER_PUBLIC
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, join_some, quoted
 from composeplat.names import LABEL_PREFIX, clean
-from composeplat.plan.desired import Identity, Manifest, Plan, ServicePlan
+from composeplat.plan.desired import Manifest, Plan, ServicePlan
+from composeplat.plan.identity import Identity
 from composeplat.system.records import record
 
 Extras = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -24,7 +24,8 @@ from composeplat.names import (
     make_file_key,
     shorten,
 )
-from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, FilePlan, Identity, Manifest, RequiredObject
+from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, FilePlan, Manifest, RequiredObject
+from composeplat.plan.identity import Identity
 from composeplat.plan.providers import provided_name
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.storage import Storage, claim_name, plan_mount

@@ -16,8 +16,9 @@ from itertools import combinations, islice
 from composeplat.compose.model import Project, Service
 from composeplat.compose.network_model import NO_NETWORK, Network
 from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, clean, is_service_name, shorten
-from composeplat.plan.desired import DesiredObject, Identity, Manifest, NetworkPlan
+from composeplat.plan.desired import DesiredObject, Manifest, NetworkPlan
 from composeplat.plan.expose import exposed_ports
+from composeplat.plan.identity import Identity
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
 

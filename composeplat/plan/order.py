@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from composeplat.compose.model import Project, Service, pods_before
+from composeplat.compose.model import Project, Service
 from composeplat.plan.desired import Edge
 
 
@@ -16,6 +16,11 @@ def plan_edges(project: Project) -> tuple[Edge, ...]:
         for d in service.depends_on
         if d.service in project.services
     )
+
+
+def pods_before(service: Service, services: Mapping[str, Service]) -> list[str]:
+    """Return the services whose own pods start before a service; one in the pods of another is there with it."""
+    return [services[d.service].pod_owner for d in service.depends_on if d.service in services]
 
 
 def sort_services(services: Mapping[str, Service]) -> list[Service]:

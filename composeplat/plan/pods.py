@@ -19,8 +19,9 @@ from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import FILL_IMAGE, TOOLS_CONTAINER, clean
 from composeplat.plan.arguments import escape
 from composeplat.plan.container_options import add_pod_options, host_aliases, join_aliases, pull_policy
-from composeplat.plan.desired import BuiltImage, Identity, Manifest
+from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
+from composeplat.plan.identity import Identity
 from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.lifecycle import grace_period, needs_shell, plan_lifecycle
 from composeplat.plan.process_limits import with_limits

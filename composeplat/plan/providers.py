@@ -14,7 +14,8 @@ from dataclasses import replace
 from composeplat.compose.model import Project, Service
 from composeplat.compose.provider_model import Provider
 from composeplat.names import clean
-from composeplat.plan.desired import DesiredObject, FilePlan, Identity, Manifest, Plan
+from composeplat.plan.desired import DesiredObject, FilePlan, Manifest, Plan
+from composeplat.plan.identity import Identity
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.storage import Storage
 

@@ -11,7 +11,8 @@ from composeplat.compose.model import Service
 from composeplat.compose.pod_model import Platform
 from composeplat.compose.rollout_model import Constraint
 from composeplat.names import clean
-from composeplat.plan.desired import Identity, Manifest
+from composeplat.plan.desired import Manifest
+from composeplat.plan.identity import Identity
 
 _HOSTNAME = "kubernetes.io/hostname"
 #: The default of Kubernetes.

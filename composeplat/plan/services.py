@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from composeplat.compose.model import Port, Service
 from composeplat.compose.origins import Checker, port_path
 from composeplat.names import clean, is_dns_label, is_label_key
-from composeplat.plan.desired import Identity, Manifest
+from composeplat.plan.desired import Manifest
+from composeplat.plan.identity import Identity
 
 
 def container_ports(service: Service) -> tuple[tuple[int, str], ...]:

@@ -14,7 +14,8 @@ from composeplat.compose.origins import Checker
 from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.values import show_size
 from composeplat.names import LABEL_PREFIX, clean, given_name, is_dns_name, make_file_key, shorten, slug
-from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
+from composeplat.plan.desired import DesiredObject, Manifest, VolumePlan
+from composeplat.plan.identity import Identity
 from composeplat.plan.images import carries_content_in_image, depth, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.system.records import mutable

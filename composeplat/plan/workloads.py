@@ -7,7 +7,8 @@ from composeplat.compose.model import NEVER, Service
 from composeplat.compose.rollout_model import Schedule
 from composeplat.names import ENVIRONMENT_LABEL, SERVICE_LABEL, clean
 from composeplat.plan.autoscale import replicas
-from composeplat.plan.desired import DesiredObject, Identity, Manifest
+from composeplat.plan.desired import DesiredObject, Manifest
+from composeplat.plan.identity import Identity
 from composeplat.plan.scheduling import ready_seconds, rolling_update
 
 _DEFAULT_ATTEMPTS = 6

@@ -19,7 +19,7 @@ from composeplat.dev.dev_workload import (
 )
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import OriginalWorkload
-from composeplat.plan.desired import Identity
+from composeplat.plan.identity import Identity
 
 IDENTITY = Identity(environment="shop", namespace="dev")
 FOLDER = SyncPath(local="/src", remote="/app")

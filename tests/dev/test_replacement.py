@@ -15,7 +15,7 @@ from composeplat.dev.dev_workload import DevWorkloadInputs
 from composeplat.dev.replacement import Replacement
 from composeplat.diagnostics import ComposeplatError
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
-from composeplat.plan.desired import Identity
+from composeplat.plan.identity import Identity
 from tests.cluster.objects import Answer, Server, given, refusal, until
 
 JOB: dict[str, Any] = {

@@ -22,7 +22,7 @@ from composeplat.dev.session import Development, UpOptions, _interrupts_left_to
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
 from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
-from composeplat.plan.desired import Identity
+from composeplat.plan.identity import Identity
 from composeplat.system.machine import architecture
 from tests.cluster.objects import Answer, Server, deployment, given, refusal, until
 

@@ -19,7 +19,8 @@ from composeplat.engine.autoscaling import (
 )
 from composeplat.engine.dev_workloads import with_replicas
 from composeplat.engine.preflight import LiveState
-from composeplat.plan.desired import DesiredObject, Identity, Plan, ServicePlan
+from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
+from composeplat.plan.identity import Identity
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
 

@@ -16,7 +16,8 @@ from composeplat.engine.dev_workloads import (
     without_pods,
     workloads_without_pods,
 )
-from composeplat.plan.desired import DesiredObject, Identity, Plan, ServicePlan
+from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
+from composeplat.plan.identity import Identity
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 IDENTITY = Identity(environment="shop", namespace="dev")

@@ -30,7 +30,8 @@ from composeplat.engine.scaling import (
     service_names,
     sleeping_workloads,
 )
-from composeplat.plan.desired import Edge, Identity, Plan, ServicePlan
+from composeplat.plan.desired import Edge, Plan, ServicePlan
+from composeplat.plan.identity import Identity
 from composeplat.system.deadline import Deadline
 from tests.cluster.objects import (
     NAMESPACE,
