@@ -284,18 +284,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-_CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-
-
-def printable_json(text: str) -> str:
-    """Escape the control characters that a text in JSON may have as they are; its values stay the same."""
-    return text if text.isascii() and "\x7f" not in text else _CONTROLS.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
-
-
 def quoted(text: str) -> str:
     """Quote a text, cut to a length that fits a message."""
     shown = text if len(text) <= _MAX_QUOTE_CHARS else text[: _MAX_QUOTE_CHARS - 1] + "…"

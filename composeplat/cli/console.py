@@ -23,8 +23,8 @@ from composeplat.diagnostics import (
     Span,
     dotted,
     printable,
-    printable_json,
 )
+from composeplat.render.json_text import printable_json
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
 _DEFAULT_WIDTH = 100

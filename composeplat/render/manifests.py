@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from composeplat.diagnostics import printable_json
 from composeplat.plan.desired import DesiredObject, Plan
+from composeplat.render.json_text import printable_json
 
 FILE_MARK = "# Rendered by composeplat; changes are lost when it is rendered again."
 
