@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,12 @@ from composeplat.system.atomic import replace_link
 from composeplat.system.folders import cache_folder
 
 _MAX_IGNORE_FILE = 1024 * 1024
+#: Of the process that opens them: the provider's output is a pipe that nobody writes into.
+_STREAMS = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d+)|/proc/self/fd/\d+")
+
+
+class EndlessLink(Exception):
+    """A link in a context that the provider would read without an end; the argument is its path in the context."""
 
 
 def folder_for_builder(context: str, environment: Mapping[str, str]) -> str:
@@ -42,7 +50,10 @@ def link_folder(context: str, environment: Mapping[str, str]) -> str:
 
 
 def hash_undetected(build: Build) -> str:
-    """Return a hash of what the provider does not detect in the folders of a build; empty if there is nothing."""
+    """Return a hash of what the provider does not detect in the folders of a build; empty if there is nothing.
+
+    Raises :class:`EndlessLink`.
+    """
     digest = hashlib.sha256()
     names = dockerignore_names(build)
     further = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
@@ -105,9 +116,22 @@ def _links_and_empty_folders(folder: str, rules: IgnoreRules) -> Iterator[tuple[
                 if not is_ignored or rules.has_exceptions:
                     pending.append((inner, found))
             elif entry.is_symlink() and not is_ignored:
+                if _is_endless(entry.path):
+                    raise EndlessLink(inner)
                 yield inner, os.readlink(entry.path)
         if path and is_empty and not rules.ignores(matches):
             yield path, ""
+
+
+def _is_endless(link: str) -> bool:
+    """Check for a link to a pipe, a device or an open file of a process."""
+    if _STREAMS.fullmatch(os.readlink(link)):
+        return True
+    with contextlib.suppress(OSError):
+        mode = os.stat(link).st_mode
+        is_device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+        return stat.S_ISFIFO(mode) or (is_device and os.path.realpath(link) != os.devnull)
+    return False
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

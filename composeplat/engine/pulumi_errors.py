@@ -15,6 +15,8 @@ from composeplat.engine.own_processes import is_locked_out
 from composeplat.system.records import record
 
 FULL_DISK, FREE_SPACE = "the state can't be written: the disk is full", "free some space, then run this again"
+#: What a component raised as ``pulumi.RunError``, which Pulumi writes twice.
+_OF_OUR_PROGRAM = re.compile(r"(?P<why>.+) an unhandled error occurred: (?P=why)")
 _MAX_QUOTED_CHARS = 600
 _AGAIN = "then run this again: what was done is recorded, or found by its labels"
 
@@ -170,6 +172,8 @@ _BACKEND_FAILURES = (
 def explain(output: str) -> ComposeplatError:
     """Explain a failure of Pulumi in a sentence."""
     text = _as_line(output)
+    if own := _OF_OUR_PROGRAM.fullmatch(text):
+        return ComposeplatError(own["why"])
     return (
         _explain_by(_STATE_FAILURES, text)
         or _explain_lock(text)

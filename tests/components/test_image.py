@@ -320,6 +320,19 @@ def test_ignored_links_and_folders(project: Project) -> None:
     assert fingerprint(project, {"logs/1.tmp": "x"}, "logs", ignore="**/*.tmp\n")
 
 
+@pytest.mark.parametrize("target", ["/dev/stdout", "/proc/self/fd/2", "/dev/zero", "pipe"])
+def test_a_link_that_the_provider_would_read_for_ever(target: str, project: Project, tmp_path: Path) -> None:
+    """It ends the program with a sentence, unless it is ignored."""
+    os.mkfifo(tmp_path / "pipe")
+    target = str(tmp_path / "pipe") if target == "pipe" else target
+
+    with pytest.raises(pulumi.RunError, match=r"^the build context '.*/demo' has a link .*: 'run\.log'; name it in"):
+        fingerprint(project, {"run.log": target})
+    shutil.rmtree(tmp_path / "demo")
+    assert not fingerprint(project, {"run.log": target}, ignore="*.log\n")
+    assert fingerprint(project, {"run.log": "/dev/null"})
+
+
 def test_a_file_of_another_context_that_can_not_be_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is left to the builder, which may not need it."""
 

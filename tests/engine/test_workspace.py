@@ -1201,6 +1201,12 @@ LOGIN = (
             (ComposeplatError, 'Pulumi failed: unable to open state directory stat "/x": no such file', ""),
             id="anything-else",
         ),
+        pytest.param(
+            "error: host content can't be copied: permission denied\n"
+            "error: an unhandled error occurred: host content can't be copied: permission denied\n",
+            (ComposeplatError, "host content can't be copied: permission denied", ""),
+            id="a-sentence-of-our-program",
+        ),
         pytest.param("", (ComposeplatError, "Pulumi failed: ", ""), id="nothing"),
     ],
 )
