@@ -332,5 +332,5 @@ def parse_image(text: str) -> str:
     if len(known) <= _MAX_IMAGE_CHARS and _IMAGE.match(known):
         return text
     lower = known.lower()
-    is_upper = known != lower and _IMAGE.match(lower)
-    raise BadValue("must be in lower case, except for its tag" if is_upper else _NO_IMAGE)
+    differs_in_case = known != lower and _IMAGE.match(lower)
+    raise BadValue("must be in lower case, except for its tag" if differs_in_case else _NO_IMAGE)

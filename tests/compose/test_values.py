@@ -527,7 +527,7 @@ def test_no_image(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Nginx", "ghcr.io/Team/app:V1"])
-def test_an_image_in_upper_case(text: str) -> None:
+def test_the_letter_case_of_an_image(text: str) -> None:
     """Of an image that only its letters' case keeps from a registry, the message says so."""
     assert reason(parse_image, text) == "must be in lower case, except for its tag"
 
