@@ -14,7 +14,7 @@ from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for
 from composeplat.cli.selection import WORKING, Choice, with_choice
-from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.diagnostics import ComposeplatError, Exit, format_count
 from composeplat.engine.operations import destroy as operation
 from composeplat.engine.outcomes import Refused
 
@@ -42,7 +42,7 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     data = document("destroy", plan.environment, plan.namespace, **volumes_of_it, deleted=deleted, seconds=seconds)
     show_document(data, as_json=as_json)
     if deleted:
-        progress.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
+        progress.conclude(f"destroyed {where}: {format_count(deleted, 'object')} deleted, {outcome.seconds:.1f} s")
     else:
         progress.conclude(f"there is nothing of {where} to delete")
     for name in outcome.deleted_volumes:

@@ -36,7 +36,8 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
         reasons = row["reasons"]
         why = f": {'; '.join(map(str, reasons))}" if isinstance(reasons, list) and reasons else ""
         write_output(f"{row['kind']} {printable(str(row['name']))} {what}{printable(why)}\n")
-    summary = f"{len(rows)} objects differ from what was deployed" if rows else "nothing was changed outside platform"
+    differing = f"{len(rows)} objects differ" if len(rows) > 1 else "1 object differs"
+    summary = f"{differing} from what was deployed" if rows else "nothing was changed outside platform"
     progress.conclude(f"{summary}, {outcome.seconds:.1f} s")
     if rows and not preview:
         progress.conclude("the state is updated; 'platform deploy' restores the objects")

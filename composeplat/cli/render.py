@@ -88,7 +88,7 @@ def _write(folder: Path, texts: dict[str, str], *, is_all: bool) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from error
-    write_message(f"wrote {len(texts)} files into {printable(str(folder))}\n")
+    write_message(f"wrote {format_count(len(texts), 'file')} into {printable(str(folder))}\n")
 
 
 @app.command(

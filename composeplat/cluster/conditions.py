@@ -40,6 +40,7 @@ from composeplat.cluster.snapshot import (
     scheduling_failure,
     services_of,
 )
+from composeplat.diagnostics import format_count
 from composeplat.system.records import record
 
 
@@ -164,7 +165,7 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
         return _failed(cause, ready, desired, names)
     message = f"{ready}/{desired} ready"
     if others > 0 and ready >= desired:
-        message = f"{message}, {others} old pods still ending"
+        message = f"{message}, {format_count(others, 'old pod')} still ending"
     elif waiting := _waiting_reason(pods, snapshot):
         message = f"{message}, {waiting}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING

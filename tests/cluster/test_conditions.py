@@ -252,7 +252,7 @@ def test_old_pods_still_ending() -> None:
     """A Deployment is not ready before the pods of the revision before are gone."""
     workload, old = deployment(total=2), replica_set(WEB, 1)
     pods = [pod(SET, state=running(), ready=True), pod(old, state=running(), ready=True)]
-    message = "1/1 ready, 1 old pods still ending"
+    message = "1/1 ready, 1 old pod still ending"
     expected = ServiceStatus(state=WorkloadState.STARTED, message=message, ready=1, desired=1, pods=(POD,))
 
     assert expected == status_of(workload, SET, old, *pods)

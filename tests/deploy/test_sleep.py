@@ -289,7 +289,7 @@ def test_without_waiting(environment: Environment) -> None:
     environment.deploy(text).expect()
 
     ran = environment.platform("sleep", "--timeout", "2").expect(1)
-    assert "error: 1 pods have not ended after 2 s\n" in ran.stderr
+    assert "error: 1 pod still running after 2 s\n" in ran.stderr
     environment.platform("wake", "--no-wait").expect()
     assert environment.platform("sleep", "--no-wait").expect().seconds < 20
     assert workloads(environment) == {"web": (0, "1")}

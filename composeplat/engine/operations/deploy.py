@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.namespaces import make_namespace
+from composeplat.diagnostics import format_count
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import (
     autoscaled_replicas,
@@ -273,5 +274,5 @@ def _run(
 
 def _hint(stack: Stack, events: Events) -> str:
     done = len(events.done & {change.urn for change in events.effective_changes})
-    recorded = "are recorded" if stack.interrupts.count == 1 else "will be found again"
-    return f"{done} changes were made and {recorded}; 'platform deploy' continues from there"
+    place = "in the state" if stack.interrupts.count == 1 else "in the cluster"
+    return f"{format_count(done, 'change')} made, recorded {place}; 'platform deploy' continues from there"

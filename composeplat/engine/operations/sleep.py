@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from composeplat import progress
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
-from composeplat.diagnostics import ComposeplatError
+from composeplat.diagnostics import ComposeplatError, format_count
 from composeplat.engine.deletion import WAITING_FOR_PODS
 from composeplat.engine.dev_workloads import WORKLOADS, dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
@@ -65,7 +65,7 @@ def _until_asleep(stack: Stack, api: Api, dev_workloads: Collection[str], timeou
 
     with progress.step(WAITING_FOR_PODS, is_transient=True):
         if not stack.watch(api, pods_path(stack.namespace, stack.environment_name), is_asleep, Deadline(timeout)):
-            message = f"{left} pods have not ended after {timeout:.0f} s"
+            message = f"{format_count(left, 'pod')} still running after {timeout:.0f} s"
             raise ComposeplatError(message, "give them more time with --timeout")
 
 
