@@ -41,7 +41,8 @@ _KIB, _MIB = 1024, 1024 * 1024
 def run(choice: Choice, source: str, target: str) -> int:
     (service, path), (other, other_path) = split_place(source), split_place(target)
     if bool(service) == bool(other):
-        raise typer.BadParameter("one of them must be SERVICE:PATH", param_hint="SOURCE TARGET")
+        needed = "a path on this machine; copy to it first, then from it" if service else "SERVICE:PATH"
+        raise typer.BadParameter(f"one of them must be {needed}", param_hint="SOURCE TARGET")
     planned = plan_for(replace(choice, named_services=(service or other,)), looking=True)
     if planned is None:
         return int(Exit.INVALID)

@@ -178,7 +178,7 @@ def test_a_cluster_without_metrics(deployed: Seam) -> None:
     ("args", "status", "message"),
     [
         (("a", "b"), 2, "one of them must be SERVICE:PATH"),
-        (("web:/a", "db:/b"), 2, "one of them must be SERVICE:PATH"),
+        (("web:/a", "db:/b"), 2, "one of them must be a path on this machine; copy to it first, then from it"),
         (("./web:a", "b"), 2, "one of them must be SERVICE:PATH"),
         (("no-such", "web:/b"), 1, "error: there is no 'no-such'\n"),
         (("api:/a", "b"), 1, "error: there is no service 'api'"),
