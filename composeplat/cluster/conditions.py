@@ -43,6 +43,9 @@ from composeplat.cluster.snapshot import (
 from composeplat.diagnostics import format_count
 from composeplat.system.records import record
 
+#: The message of a job in its first try.
+RUNS = "is running"
+
 
 class WorkloadState(IntEnum):
     ABSENT = 0
@@ -137,7 +140,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
         return _failed(cause, 0, 1, names)
     retry = job_retry_cause(job, pods)
     if any(is_running(pod) for pod in pods):
-        message = f"is running; {retry.message}" if retry else "is running"
+        message = f"{RUNS}; {retry.message}" if retry else RUNS
         return ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=names, retry=retry)
     held = next(filter(None, map(held_by_others, alive)), ())
     if held:

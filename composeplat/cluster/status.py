@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from composeplat.cluster.cause import Cause
-from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
+from composeplat.cluster.conditions import RUNS, WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.pod_status import PodRow, pod_rows
 from composeplat.cluster.schedules import ScheduleStatus, schedule_status
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of
@@ -32,6 +32,7 @@ STATE_NAMES = {
     WorkloadState.COMPLETED: "completed",
     WorkloadState.FAILED: "failing",
 }
+_NOT_THERE_YET = (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED)
 ASLEEP, IN_DEVELOPMENT, SCHEDULED, MANUAL = "asleep", "in-development", "scheduled", "manual"
 STATES = (*STATE_NAMES.values(), ASLEEP, IN_DEVELOPMENT, SCHEDULED, MANUAL)
 
@@ -122,7 +123,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
     elif schedule and state == STATE_NAMES[WorkloadState.READY]:
         state = SCHEDULED
     cause = found.cause or found.retry or (last.cause if last else None)
-    waits = found.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
+    waits = found.state in _NOT_THERE_YET and state != ASLEEP and found.message != RUNS
     its_own = [status for status in statuses if status["name"] == service.cluster_name] or statuses
     problem = found.message if waits else _last_end(its_own, now)
     if schedule:

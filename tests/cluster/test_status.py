@@ -8,7 +8,7 @@ import pytest
 
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import ServiceQuery, age, short_image, status_rows
-from tests.cluster.objects import MOMENT, deployment, ended, pod, replica_set, running, snapshot, waiting
+from tests.cluster.objects import MOMENT, deployment, ended, job, pod, replica_set, running, snapshot, waiting
 from tests.steps import count_steps
 
 NOW = datetime(2025, 6, 1, 12, 10, tzinfo=UTC)
@@ -35,6 +35,20 @@ def test_a_service_that_is_not_there() -> None:
     """What is not deployed has a row all the same."""
     (row,) = status_rows([WEB], snapshot(), NOW)
     assert (row.state, row.image, row.created, row.problem) == ("absent", "", "", "")
+
+
+def test_a_job_that_runs() -> None:
+    """That a job has not completed is no problem; that it tries again is."""
+    query = ServiceQuery(name="migrate", cluster_name="migrate", kind="Job")
+    work = job()
+    (row,) = status_rows([query], snapshot(work, pod(work, state=running())), NOW)
+    assert (row.state, row.problem) == ("started", "")
+
+    work["spec"] = {"backoffLimit": 2}
+    tries = [pod(work, "first", state=ended(3)), pod(work, "second", state=running())]
+    tries[0]["status"]["phase"] = "Failed"
+    (row,) = status_rows([query], snapshot(work, *tries), NOW)
+    assert row.problem.startswith("is running; failed with exit status 3")
 
 
 def test_a_service_that_crashes() -> None:
