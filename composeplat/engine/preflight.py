@@ -25,6 +25,7 @@ Key = tuple[str, str]
 """Kind and name of an object."""
 
 CLAIM = "PersistentVolumeClaim"
+_ELSEWHERE = "rename it here, or deploy into another namespace with --namespace"
 #: Every kind an environment can have objects of; the first are workloads, which are taken away before what they use.
 KINDS = {
     "Deployment": "apps/v1",
@@ -130,13 +131,8 @@ def _report_foreign_object(
     labels = head["metadata"].get("labels") or {}
     owner = labels.get(MANAGED_BY_LABEL) or "someone else"
     other = labels.get(ENVIRONMENT_LABEL)
-    whose = (
-        f"environment '{other}'"
-        if owner == MANAGED_BY and other
-        else f"'{owner}'"
-        if owner != "someone else"
-        else owner
-    )
+    is_of_environment = owner == MANAGED_BY and bool(other)
+    whose = f"environment '{other}'" if is_of_environment else f"'{owner}'" if owner != "someone else" else owner
     name = ".".join(str(part) for part in path)
     report.add(
         "ownership-conflict",
@@ -144,9 +140,12 @@ def _report_foreign_object(
         path,
         f"{name} needs the name of {desired.kind} '{desired.name}', which is in namespace '{plan.namespace}'"
         f" already and belongs to {whose}",
-        "rename it here, remove the other, or deploy into another namespace with --namespace"
+        # The name of the environment may have changed: the data of its volumes is in the one of before.
+        f"if the name was changed: --name {other} continues that one; or {_ELSEWHERE}"
+        if is_of_environment
+        else f"remove the other, {_ELSEWHERE}"
         if owner_of(head)
-        else "take it over with 'platform import', rename it here, or deploy into another namespace with --namespace",
+        else f"take it over with 'platform import', {_ELSEWHERE}",
     )
 
 

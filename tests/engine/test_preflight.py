@@ -120,12 +120,12 @@ def test_the_owner_of_an_object(project: Project, labels: Mapping[str, str], who
     assert diagnostic.message == (
         "services.web needs the name of Service 'web', which is in namespace 'team' already and belongs to " + whose
     )
-    way = (
-        "take it over with 'platform import', rename it here"
-        if whose == "someone else"
-        else "rename it here, remove the other"
-    )
-    assert diagnostic.hint == f"{way}, or deploy into another namespace with --namespace"
+    ways = {
+        "someone else": "take it over with 'platform import', ",
+        "environment 'stage'": "if the name was changed: --name stage continues that one; or ",
+    }
+    way = ways.get(whose, "remove the other, ")
+    assert diagnostic.hint == f"{way}rename it here, or deploy into another namespace with --namespace"
 
 
 def test_every_object_in_the_way(project: Project) -> None:
