@@ -159,7 +159,7 @@ def _differences(change: Change) -> list[str]:
 
 
 def changes_summary(changes: list[Change], outcome: Outcome) -> str:
-    lines = [f"volume {name} is removed from the file; it and its data stay in the cluster" for name in outcome.kept]
+    lines = [f"volume {name} is no longer used; it and its data stay in the cluster" for name in outcome.kept]
     lines += outcome.notes
     counts = {operation: sum(c.operation is operation and not c.kept for c in changes) for operation in _SIGNS}
     summary = ", ".join(f"{count} to {operation}" for operation, count in counts.items() if count)

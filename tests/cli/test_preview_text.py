@@ -203,7 +203,7 @@ def test_many_changes(project: Project) -> None:
             CHANGES,
             ["my-data"],
             [
-                "volume my-data is removed from the file; it and its data stay in the cluster",
+                "volume my-data is no longer used; it and its data stay in the cluster",
                 "2 to create, 1 to update, 1 to replace, 1 to delete, 1.2 s",
             ],
             id="of-every-kind",
@@ -211,7 +211,7 @@ def test_many_changes(project: Project) -> None:
         pytest.param(
             CHANGES[4:5],
             ["my-data"],
-            ["volume my-data is removed from the file; it and its data stay in the cluster", "no changes, 1.2 s"],
+            ["volume my-data is no longer used; it and its data stay in the cluster", "no changes, 1.2 s"],
             id="a-volume-alone",
         ),
     ],

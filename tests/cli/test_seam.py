@@ -378,7 +378,7 @@ def test_a_preview(seam: Seam) -> None:
         "        + b",
     ]
     assert outcome.stderr.splitlines()[-3:] == [
-        "volume old is removed from the file; it and its data stay in the cluster",
+        "volume old is no longer used; it and its data stay in the cluster",
         "a note",
         "1 to create, 1 to update, 2.0 s",
     ]

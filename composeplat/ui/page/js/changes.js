@@ -86,7 +86,7 @@ const changes = (() => {
           "ul",
           { class: "notes panel" },
           preview.kept_volumes.map((name) =>
-            element("li", {}, `Volume ${name} is removed from the file; it and its data stay in the cluster.`),
+            element("li", {}, `Volume ${name} is no longer used; it and its data stay in the cluster.`),
           ),
         ),
       preview.notes.length > 0 &&
