@@ -52,6 +52,7 @@ _SOON_S = 60.0
 _REPORTED_S = 15.0
 #: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
 _FORGIVEN_RESTARTS = 3
+_MISSING_CLAIM = re.compile(r'persistentvolumeclaim "[^"]+" not found')
 _MISSING_OBJECT = re.compile(r'(?:secret|configmap) "[^"]+" not found|non-existent (?:secret|config) key: \S+')
 #: Why a container ended that nobody saw ending: its node, or the container runtime, was off.
 _LOST = ("Unknown", "ContainerStatusUnknown")
@@ -271,6 +272,8 @@ def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
         origin, hint = ("resources",), "request less, or add capacity to the cluster"
     elif "disk-pressure" in message:
         hint = f"the disk of the nodes is full: {FREE_DISK}"
+    elif _MISSING_CLAIM.search(message):
+        origin, hint = ("volumes",), "platform deploy --refresh creates the volume again, without the data it had"
     elif "persistentvolumeclaim" in message.lower() or "volume" in message.lower():
         origin = ("volumes",)
     more = f"; the autoscaler adds no node: {shorten(refusal)}" if refusal else ""

@@ -491,6 +491,9 @@ def test_a_refresh(seam: Seam) -> None:
     assert [item[3] for item in seam.asked] == [{"preview_only": False}, {"preview_only": True}]
     assert len(data(seam.platform("refresh", "--json"))["changes"]) == 2
 
+    seam.gives("refresh.refresh", Came(changes=[gone], seconds=1))
+    assert "\n1 object differs from what was deployed, 1.0 s\n" in seam.platform("refresh").stderr
+
 
 # sleep and wake -------------------------------------------------------------------------------------------------------
 

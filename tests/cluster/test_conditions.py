@@ -1165,7 +1165,12 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
             "request less, or add capacity to the cluster",
             id="memory",
         ),
-        pytest.param('persistentvolumeclaim "data" not found', ("volumes",), "", id="no-claim"),
+        pytest.param(
+            '0/1 nodes are available: persistentvolumeclaim "data" not found. not found',
+            ("volumes",),
+            "platform deploy --refresh creates the volume again, without the data it had",
+            id="no-claim",
+        ),
         pytest.param(
             "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
             ("volumes",),
