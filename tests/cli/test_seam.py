@@ -492,7 +492,7 @@ def test_a_refresh(seam: Seam) -> None:
     assert len(data(seam.platform("refresh", "--json"))["changes"]) == 2
 
     seam.gives("refresh.refresh", Came(changes=[gone], seconds=1))
-    assert "\n1 object differs from what was deployed, 1.0 s\n" in seam.platform("refresh").stderr
+    assert seam.platform("refresh").stderr.startswith("1 object differs from what was deployed, 1.0 s\n")
 
 
 # sleep and wake -------------------------------------------------------------------------------------------------------
