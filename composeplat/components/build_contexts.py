@@ -4,7 +4,7 @@ The builder learns the name of a context's folder in a header of gRPC, which tak
 a link. The provider's own hash of a context has the contents of files, links followed. It has neither the path in a
 link, nor empty folders; and it applies ``.dockerignore`` to further contexts too, which BuildKit does not.
 
-Owns the links, and reading what that hash lacks. Must not know the arguments of the provider.
+Owns the links for the builder, and the hash of what that one lacks. Must not know the arguments of the provider.
 """
 
 from __future__ import annotations
@@ -12,21 +12,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
-import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_names, read_dockerignore
+from composeplat.compose.dockerignore import dockerignore_names
+from composeplat.compose.load.context_links import is_endless, links_and_empty_folders
 from composeplat.compose.model import Build
-from composeplat.system import files
 from composeplat.system.atomic import replace_link
 from composeplat.system.folders import cache_folder
-
-_MAX_IGNORE_FILE = 1024 * 1024
-#: Of the process that opens them: the provider's output is a pipe that nobody writes into.
-_STREAMS = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d+)|/proc/self/fd/\d+")
 
 
 class EndlessLink(Exception):
@@ -64,7 +58,9 @@ def hash_undetected(build: Build) -> str:
     contexts = ((build.context, names), *((folder, (".dockerignore",)) for folder in further))
     for number, (folder, ignore_files) in enumerate(contexts):
         # Without the modes of folders: BuildKit's cache does not have them either.
-        for path, value in _links_and_empty_folders(folder, _read_rules(folder, ignore_files)):
+        for path, value in links_and_empty_folders(folder, ignore_files):
+            if value and is_endless(os.path.join(folder, path)):
+                raise EndlessLink(path)
             digest.update(f"\0{number}\0{path}\0{value}\0".encode(errors="surrogateescape"))
     found = digest.hexdigest()
     return "" if found == hashlib.sha256().hexdigest() else found
@@ -86,56 +82,3 @@ def _add_to(digest: Any, path: str, name: str) -> None:
     # The builder reports a file that it can't read, unless .dockerignore leaves it out.
     with contextlib.suppress(OSError), open(path, "rb") as stream:
         digest.update(hashlib.file_digest(stream, "sha256").digest())
-
-
-# links and folders ----------------------------------------------------------------------------------------------------
-
-
-def _read_rules(folder: str, names: Iterable[str]) -> IgnoreRules:
-    for name in names:
-        with contextlib.suppress(files.Unreadable):
-            text = files.read_bytes(Path(folder, name), limit=_MAX_IGNORE_FILE).decode(errors="replace")
-            return IgnoreRules.parse(read_dockerignore(text))
-    return IgnoreRules()
-
-
-def _links_and_empty_folders(folder: str, rules: IgnoreRules) -> Iterator[tuple[str, str]]:
-    """Yield each link with the path in it, and each empty folder."""
-    pending: list[tuple[str, Matches]] = [("", ())]
-    while pending:
-        path, matches = pending.pop()
-        is_empty = True
-        for entry in _entries(os.path.join(folder, path)):
-            if not is_empty and entry.is_file(follow_symlinks=False):
-                continue
-            inner = f"{path}/{entry.name}" if path else entry.name
-            found = rules.match(inner, matches)
-            is_ignored = rules.ignores(found)
-            is_empty = is_empty and is_ignored
-            if entry.is_dir(follow_symlinks=False):
-                if not is_ignored or rules.has_exceptions:
-                    pending.append((inner, found))
-            elif entry.is_symlink() and not is_ignored:
-                if _is_endless(entry.path):
-                    raise EndlessLink(inner)
-                yield inner, os.readlink(entry.path)
-        if path and is_empty and not rules.ignores(matches):
-            yield path, ""
-
-
-def _is_endless(link: str) -> bool:
-    """Check for a link to a pipe, a device or an open file of a process."""
-    if _STREAMS.fullmatch(os.readlink(link)):
-        return True
-    with contextlib.suppress(OSError):
-        mode = os.stat(link).st_mode
-        is_device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
-        return stat.S_ISFIFO(mode) or (is_device and os.path.realpath(link) != os.devnull)
-    return False
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """List a folder; the builder reports one that it can't read."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
-    return []

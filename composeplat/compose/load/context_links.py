@@ -1,19 +1,20 @@
-"""Links in build contexts that would be read without end: to a pipe, a device, or a stream of a process.
+"""Links and empty folders of build contexts, and links that a build would read without end: to a pipe or a device.
 
-Owns finding them, and whether an ignore file leaves one out.
+Owns walking a context, without what its ignore file leaves out.
 Must not know what an image makes of a link. BuildKit keeps links as they are, but Pulumi's provider for builds reads
 what they lead to, for the hash by which it knows a changed context.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_names, read_dockerignore
 from composeplat.compose.model import Build
 from composeplat.system import files
 
@@ -24,32 +25,13 @@ _STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d+)|/proc/[^/]+/fd/\d+")
 
 def find_endless_link(build: Build, context: str) -> str:
     """Return the path in a context of a link that a build would read without end; empty without one."""
-    found = _endless_links(context)
-    first = next(found, "")
-    if not first:
-        return ""
-    patterns = _ignore_patterns(build)
-    return next((path for path in (first, *found) if not _is_ignored(path, patterns)), "")
+    names = dockerignore_names(build) if context == build.context else (".dockerignore",)
+    found = links_and_empty_folders(context, names)
+    return next((path for path, target in found if target and is_endless(os.path.join(context, path))), "")
 
 
-def _endless_links(context: str) -> Iterator[str]:
-    pending = [context]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
-        except OSError:
-            # The builder reports it.
-            continue
-        for entry in found:
-            if entry.is_symlink():
-                if _is_endless(entry.path):
-                    yield os.path.relpath(entry.path, context)
-            elif entry.is_dir(follow_symlinks=False):
-                pending.append(entry.path)
-
-
-def _is_endless(link: str) -> bool:
+def is_endless(link: str) -> bool:
+    """Check for a link to a pipe, a device or an open file of a process."""
     try:
         if _STREAM.fullmatch(os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link)))):
             return True
@@ -61,42 +43,39 @@ def _is_endless(link: str) -> bool:
     return stat.S_ISFIFO(status.st_mode) or stat.S_ISBLK(status.st_mode)
 
 
-# ignore files ---------------------------------------------------------------------------------------------------------
+def links_and_empty_folders(folder: str, ignore_files: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each link with the path in it, and each empty folder, without what the first of the ignore files names."""
+    rules = _read_rules(folder, ignore_files)
+    pending: list[tuple[str, Matches]] = [("", ())]
+    while pending:
+        path, matches = pending.pop()
+        is_empty = True
+        for entry in _entries(os.path.join(folder, path)):
+            if not is_empty and entry.is_file(follow_symlinks=False):
+                continue
+            inner = f"{path}/{entry.name}" if path else entry.name
+            found = rules.match(inner, matches)
+            is_ignored = rules.ignores(found)
+            is_empty = is_empty and is_ignored
+            if entry.is_dir(follow_symlinks=False):
+                if not is_ignored or rules.has_exceptions:
+                    pending.append((inner, found))
+            elif entry.is_symlink() and not is_ignored:
+                yield inner, os.readlink(entry.path)
+        if path and is_empty and not rules.ignores(matches):
+            yield path, ""
 
 
-def _ignore_patterns(build: Build) -> list[str]:
-    """Return the patterns of the ignore file of the Dockerfile, else of the context's."""
-    own = f"{build.dockerfile or 'Dockerfile'}.dockerignore"
-    for path in (Path(build.context, own), Path(build.context, ".dockerignore")):
-        try:
-            text = files.read_bytes(path, limit=_MAX_IGNORE_BYTES).decode("utf-8", "replace")
-        except files.Unreadable:
-            continue
-        lines = (line.strip() for line in text.lstrip("\ufeff").splitlines())
-        return [line for line in lines if line and not line.startswith("#")]
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """List a folder; the builder reports one that it can't read."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
     return []
 
 
-def _is_ignored(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether the last pattern that matches a path, or a folder that it is in, leaves it out."""
-    steps = path.split("/")
-    is_ignored = False
-    for pattern in patterns:
-        is_exception = pattern.startswith("!")
-        parts = os.path.normpath(pattern.removeprefix("!").strip()).lstrip("/").split("/")
-        if is_exception == is_ignored and _matches(steps, parts):
-            is_ignored = not is_exception
-    return is_ignored
-
-
-def _matches(steps: Sequence[str], parts: Iterable[str]) -> bool:
-    """Return whether a pattern matches the first steps of a path."""
-    matched = {0}
-    for part in parts:
-        if part == "**":
-            matched = set(range(min(matched), len(steps) + 1))
-        else:
-            matched = {count + 1 for count in matched if count < len(steps) and fnmatchcase(steps[count], part)}
-        if not matched:
-            return False
-    return True
+def _read_rules(folder: str, names: Iterable[str]) -> IgnoreRules:
+    for name in names:
+        with contextlib.suppress(files.Unreadable):
+            text = files.read_bytes(Path(folder, name), limit=_MAX_IGNORE_BYTES).decode(errors="replace")
+            return IgnoreRules.parse(read_dockerignore(text))
+    return IgnoreRules()
