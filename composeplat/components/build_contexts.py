@@ -17,14 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.compose.dockerignore import dockerignore_names
-from composeplat.compose.load.context_links import is_endless, links_and_empty_folders
+from composeplat.compose.load.context_links import links_and_empty_folders
 from composeplat.compose.model import Build
 from composeplat.system.atomic import replace_link
 from composeplat.system.folders import cache_folder
-
-
-class EndlessLink(Exception):
-    """A link in a context that the provider would read without an end; the argument is its path in the context."""
 
 
 def folder_for_builder(context: str, environment: Mapping[str, str]) -> str:
@@ -44,10 +40,7 @@ def link_folder(context: str, environment: Mapping[str, str]) -> str:
 
 
 def hash_undetected(build: Build) -> str:
-    """Return a hash of what the provider does not detect in the folders of a build; empty if there is nothing.
-
-    Raises :class:`EndlessLink`.
-    """
+    """Return a hash of what the provider does not detect in the folders of a build; empty if there is nothing."""
     digest = hashlib.sha256()
     names = dockerignore_names(build)
     further = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
@@ -59,8 +52,6 @@ def hash_undetected(build: Build) -> str:
     for number, (folder, ignore_files) in enumerate(contexts):
         # Without the modes of folders: BuildKit's cache does not have them either.
         for path, value in links_and_empty_folders(folder, ignore_files):
-            if value and is_endless(os.path.join(folder, path)):
-                raise EndlessLink(path)
             digest.update(f"\0{number}\0{path}\0{value}\0".encode(errors="surrogateescape"))
     found = digest.hexdigest()
     return "" if found == hashlib.sha256().hexdigest() else found

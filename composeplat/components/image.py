@@ -22,7 +22,7 @@ from typing import Any
 
 import pulumi
 
-from composeplat.components.build_contexts import EndlessLink, hash_undetected, link_folder
+from composeplat.components.build_contexts import hash_undetected, link_folder
 from composeplat.components.image_loading import export_folder
 from composeplat.components.late_texts import LateTexts
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
@@ -110,7 +110,7 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateT
             }
             for name, place in build.additional_contexts.items()
         }
-    fingerprint = _fingerprint(build)
+    fingerprint = hash_undetected(build)
     args = late.all({**build.args, _FINGERPRINT_ARG: fingerprint} if fingerprint else build.args)
     secrets = late.all({secret.name: _value(secret) for secret in build.secrets})
     asked = {
@@ -131,16 +131,6 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateT
     }
     given = {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
     return {name: late.all(value) for name, value in given.items()}
-
-
-def _fingerprint(build: Build) -> str:
-    try:
-        return hash_undetected(build)
-    except EndlessLink as error:
-        raise pulumi.RunError(
-            f"the build context '{build.context}' has a link to a device, a pipe or an output, which Pulumi's provider"
-            f" can't read: '{error}'; name it in .dockerignore, and make it in the Dockerfile"
-        ) from error
 
 
 def _location(context: str) -> pulumi.Input[str]:

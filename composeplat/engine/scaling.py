@@ -33,6 +33,8 @@ from composeplat.system.deadline import Deadline
 ASLEEP = f"{LABEL_PREFIX}/asleep"
 _TRIES = 10
 _POLL_INTERVAL_S = 0.15
+#: Others may write the annotation, and Python parses no number of any length.
+_MAX_DIGITS = 9
 _ENDED = ("Complete", "Failed", "FailureTarget")
 
 
@@ -41,7 +43,7 @@ def remembered_replicas(head: Object) -> int | None:
     text = (head["metadata"].get("annotations") or {}).get(ASLEEP)
     if text is None:
         return None
-    return int(text) if text.isascii() and text.isdigit() else 1
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 1
 
 
 def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int]:

@@ -35,6 +35,7 @@ from composeplat.ui.topics import Hub
 PAGE_FOLDER = Path(__file__).parent / "page"
 _STREAM_TYPE = "application/x-ndjson"
 _MAX_BODY_BYTES = 64 * 1024
+_MAX_TAIL_DIGITS = 9
 
 
 class Served:
@@ -106,7 +107,7 @@ class Server:
 
     async def _logs(self, request: Request) -> Response:
         found = await self._find(request)
-        tail = request.query_params.get("tail", "")
+        tail = request.query_params.get("tail", "")[:_MAX_TAIL_DIGITS]
         asked = LogRequest(
             services=tuple(request.query_params.getlist("service")), tail=int(tail) if tail.isdecimal() else None
         )

@@ -111,6 +111,7 @@ def test_workloads_that_can_sleep(workload: dict[str, Any], expected: bool) -> N
         pytest.param(None, None, id="awake"),
         pytest.param("3", 3, id="number"),
         pytest.param("many", 1, id="spoiled"),
+        pytest.param("9" * 5000, 1, id="huge"),
     ],
 )
 def test_a_broken_annotation_counts_as_one_pod(marked: str | None, count: int | None) -> None:

@@ -273,7 +273,9 @@ def test_logs_end_with_their_reader() -> None:
             time.sleep(0.3)
             assert logs.taken < taken + 30_000
         wait_until(logs.is_stopped.is_set)
-        assert logs.asked[0].tail is None
+        with client.stream(f"{BASE}/logs?tail={'9' * 5000}") as documents:
+            next(documents)
+        assert [asked.tail for asked in logs.asked] == [None, 999_999_999]
 
 
 def test_lines_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,10 @@ def find_endless_link(build: Build, context: str) -> str:
     """Return the path in a context of a link that a build would read without end; empty without one."""
     names = dockerignore_names(build) if context == build.context else (".dockerignore",)
     found = links_and_empty_folders(context, names)
-    return next((path for path, target in found if target and is_endless(os.path.join(context, path))), "")
+    return next((path for path, target in found if target and _is_endless(os.path.join(context, path))), "")
 
 
-def is_endless(link: str) -> bool:
+def _is_endless(link: str) -> bool:
     """Check for a link to a pipe, a device or an open file of a process."""
     try:
         if _STREAM.fullmatch(os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link)))):
