@@ -17,7 +17,7 @@ from composeplat.cluster.namespaces import is_ending
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import ComposeplatError, join_and_count
-from composeplat.engine.dev_workloads import is_dev_workload
+from composeplat.engine.dev_workloads import ended_development, is_dev_workload
 from composeplat.engine.live_state import list_metadata, read_live_state
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
@@ -132,7 +132,11 @@ def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
     """Delete objects with our labels that no plan has: an interrupted run left them."""
     wanted = set(object_keys(plan.objects))
     removed = []
-    for (kind, name), head in read_live_state(api, stack.namespace).ours(stack.environment_name).items():
+    found = read_live_state(api, stack.namespace).ours(stack.environment_name)
+    for service, name in ended_development(found, plan).items():
+        stack.note(f"the development of {service} has ended: this deploy has no such service")
+        api.delete(api_path("Deployment", stack.namespace, name))
+    for (kind, name), head in found.items():
         is_wanted = kind == CLAIM or (kind, name) in wanted or is_dev_workload(head)
         if not is_wanted and "deletionTimestamp" not in head["metadata"]:
             api.delete(api_path(kind, stack.namespace, name))

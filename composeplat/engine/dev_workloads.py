@@ -49,6 +49,13 @@ def dev_workloads_by_service(objects: Mapping[tuple[str, str], Object], environm
     }
 
 
+def ended_development(objects: Mapping[tuple[str, str], Object], plan: Plan) -> dict[str, str]:
+    """The dev workloads whose service no plan has any more: its own objects, which they use, go with it."""
+    planned = {service.cluster_name for service in plan.services}
+    found = dev_workloads_by_service(objects, plan.environment)
+    return {service: name for service, name in found.items() if service not in planned}
+
+
 def read_replicas(workload: Mapping[str, Any]) -> int:
     """The desired number of pods of a workload; one of a kind without such a number counts as one."""
     spec = workload["spec"]

@@ -196,6 +196,21 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
     assert asked(server, "DELETE") == [f"{JOBS}/stray"]
 
 
+def test_the_development_of_a_service_that_is_gone(server: Server, api: Api, stack: Stack) -> None:
+    """Its container goes with the service, with a note; that of a service of the plan stays."""
+    notes: list[str] = []
+    stack.note = notes.append
+    deployments = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    server.answers[deployments] = given(
+        {"metadata": {"name": "task-platform-up", "labels": {**LABELS, "dev.platform.com/up": "task"}}},
+        {"metadata": {"name": "old-platform-up", "labels": {**LABELS, "dev.platform.com/up": "old"}}},
+    )
+
+    assert delete_leftovers(stack, api, plan(manifest())) == []
+    assert asked(server, "DELETE") == [f"{deployments}/old-platform-up"]
+    assert notes == ["the development of old has ended: this deploy has no such service"]
+
+
 def test_pods_that_do_not_end(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a node that is gone stay; they are named, and those of others are not waited for."""
     monkeypatch.setattr(deletion, "_DELETION_TIMEOUT_S", 0.2)

@@ -11,7 +11,12 @@ from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
 from composeplat.engine.deletion import can_update, ending_namespace_error
-from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
+from composeplat.engine.dev_workloads import (
+    dev_workloads_by_service,
+    ended_development,
+    without_pods,
+    workloads_without_pods,
+)
 from composeplat.engine.foreign_objects import find_foreign, foreign_notes
 from composeplat.engine.history import ended_well
 from composeplat.engine.no_change import has_all
@@ -83,6 +88,9 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     part = plan.limited_to(options.services)
     notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state), *unknown]
     notes += foreign_notes(foreign.values())
+    if not options.services:
+        ended = ended_development(live_state.object_metadata, plan)
+        notes += [f"{service} is under development, which ends with this deploy" for service in ended]
     outcome = Outcome(
         changes=events.effective_changes,
         counts=no_change.complete(events.count_operations(), parts),
