@@ -23,7 +23,7 @@ from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery
 from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import printable
-from composeplat.engine.dev_workloads import dev_workloads_by_service
+from composeplat.engine.dev_workloads import as_deployed, dev_workloads_by_service
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
 
@@ -64,7 +64,7 @@ class EnvironmentView:
                 urls=tuple(dict.fromkeys(a.url for a in addresses if a.service == service.cluster_name)),
                 dev_workload=dev_workloads.get(service.workload_name, ""),
             )
-            for service in (found.as_deployed(workloads) for found in self.planned.plan.services)
+            for service in (as_deployed(found, workloads) for found in self.planned.plan.services)
             if service.name in self.chosen
         ]
 

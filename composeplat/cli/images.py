@@ -15,6 +15,7 @@ from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, Snapshot, container_of, service_of, statuses_of
 from composeplat.diagnostics import Exit
+from composeplat.engine.dev_workloads import as_deployed
 from composeplat.plan.desired import BuiltImage, ServicePlan
 from composeplat.plan.templates import pod_template
 from composeplat.system.records import record
@@ -58,7 +59,7 @@ def image_rows(view: EnvironmentView, snapshot: Snapshot) -> list[ImageRow]:
 
 
 def _row(service: ServicePlan, snapshot: Snapshot, *, is_built: bool) -> ImageRow:
-    workload = snapshot.workloads.get(service.as_deployed(snapshot.workloads).workload)
+    workload = snapshot.workloads.get(as_deployed(service, snapshot.workloads).workload)
     whole = str(container_of(pod_template(workload)["spec"], service.cluster_name)["image"]) if workload else ""
     image, _, digest = whole.partition("@")
     pods = [pod for pod in snapshot.pods if service_of(pod) == service.workload_name]

@@ -1,6 +1,7 @@
 """Services under development, for a deploy: their own workloads have no pods while a dev workload replaces them.
 
-Owns the labels of a dev workload, and the plan without pods. Pure: objects and a plan come in, another plan goes out.
+Owns the labels of a dev workload, the plan without pods, and the kind that a service is deployed as.
+Pure: objects and a plan come in, another plan goes out.
 Must not create a dev workload: :mod:`composeplat.dev` does.
 """
 
@@ -54,6 +55,12 @@ def ended_development(objects: Mapping[tuple[str, str], Object], plan: Plan) -> 
     planned = {service.cluster_name for service in plan.services}
     found = dev_workloads_by_service(objects, plan.environment)
     return {service: name for service, name in found.items() if service not in planned}
+
+
+def as_deployed(service: ServicePlan, workloads: Collection[tuple[str, str]]) -> ServicePlan:
+    """The service with the kind that its workload has in the cluster: the definition may be of another deploy."""
+    kinds = [kind for kind, name in workloads if name == service.workload_name]
+    return service if not kinds or service.workload_kind in kinds else replace(service, workload_kind=kinds[0])
 
 
 def read_replicas(workload: Mapping[str, Any]) -> int:

@@ -126,11 +126,6 @@ class ServicePlan:
         """Kind and name of its workload."""
         return self.workload_kind, self.workload_name
 
-    def as_deployed(self, workloads: Collection[tuple[str, str]]) -> ServicePlan:
-        """The service with the kind that its workload has in the cluster: the definition may be of another deploy."""
-        kinds = [kind for kind, name in workloads if name == self.workload_name]
-        return self if not kinds or self.workload_kind in kinds else replace(self, workload_kind=kinds[0])
-
     @property
     def keys(self) -> tuple[ResourceKey, ...]:
         return tuple(desired.key for desired in self.objects)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
-from composeplat.engine.dev_workloads import dev_workloads_by_service, read_replicas
+from composeplat.engine.dev_workloads import as_deployed, dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import Outcome
@@ -33,7 +33,7 @@ def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, 
         if not workloads:
             raise stack.not_deployed_error()
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
-        plan = replace(plan, services=tuple(service.as_deployed(workloads) for service in plan.services))
+        plan = replace(plan, services=tuple(as_deployed(service, workloads) for service in plan.services))
         services = plan.with_restarted(plan.with_pods_of(services))
         chosen = _restartable(stack, plan, services, workloads, dev_workloads)
         outcome = Outcome(
