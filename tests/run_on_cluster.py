@@ -21,7 +21,7 @@ FOLDERS = ("tests/deploy", "tests/local")
 _SELECTION = ("-m", "cluster and not real and not vm", "--durations", "40")
 _BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 _MIN_WORKERS, _MAX_WORKERS = 2, 4
-#: What a cluster with its tests may need.
+#: The memory that a cluster with its tests may need.
 _BYTES_OF_WORKER = 4 * 1024**3
 _TESTS_FAILED = 1
 

@@ -67,7 +67,7 @@ def _last_references(planned: Planned) -> dict[str, str]:
 def _plan_again(
     planned: Planned, choice: Choice, wanted: dict[str, set[str]], references: dict[str, str]
 ) -> Planned | None:
-    """Show the names that have no numbers still; what else the plan reports was shown before."""
+    """Show the names that have no numbers still; the other messages of the plan were shown before."""
     loaded = with_built_numbers(planned.loaded, wanted, references)
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     report = Report()

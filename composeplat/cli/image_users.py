@@ -48,7 +48,7 @@ def look_up_users(loaded: Loaded, *, builds: bool = True) -> Loaded:
 def with_built_numbers(loaded: Loaded, wanted: Mapping[str, Collection[str]], references: Mapping[str, str]) -> Loaded:
     """Return the definition with the numbers of users in images that are built, which are known by their digests.
 
-    What is wanted and the references are by the service that builds an image. The report is a new one.
+    The names and the references are by the service that builds an image. The report is a new one.
     """
     names = {references[service]: found for service, found in wanted.items() if service in references}
     users = _read(names, loaded.settings) if names else {}

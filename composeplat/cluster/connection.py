@@ -21,7 +21,7 @@ from composeplat.diagnostics import MissingPiece, printable
 _WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 _AUTHORITY_FIX = "check 'certificate-authority-data' in the kubeconfig, or get a new one"
 _NAME_FIX = "set 'tls-server-name' in the kubeconfig to a name in the certificate, or 'server' to such an address"
-#: OpenSSL's number of what is wrong with a certificate -> the fix.
+#: OpenSSL's number of an error in a certificate -> the fix.
 _CERTIFICATE_FIXES = {
     9: "check the clock of this machine",
     10: "renew the certificate of the API server, or check the clock of this machine",

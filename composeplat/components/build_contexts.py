@@ -4,7 +4,8 @@ The builder learns the name of a context's folder in a header of gRPC, which tak
 a link. The provider's own hash of a context has the contents of files, links followed. It has neither the path in a
 link, nor empty folders; and it applies ``.dockerignore`` to further contexts too, which BuildKit does not.
 
-Owns the links for the builder, and the hash of what that one lacks. Must not know the arguments of the provider.
+Owns the links for the builder, and the hash of changes that the provider's own hash lacks.
+Must not know the arguments of the provider.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def link_folder(context: str, environment: Mapping[str, str]) -> str:
 
 
 def hash_undetected(build: Build) -> str:
-    """Return a hash of what the provider does not detect in the folders of a build; empty if there is nothing."""
+    """Return a hash of changes that the provider does not detect in the folders of a build; empty if there are none."""
     digest = hashlib.sha256()
     names = dockerignore_names(build)
     further = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]

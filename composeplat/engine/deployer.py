@@ -95,7 +95,7 @@ def start_git_status(work_tree: Path, environment: Mapping[str, str]) -> Callabl
             )
         except (OSError, ValueError, subprocess.SubprocessError):
             return
-        # What submodules have is not known: each has a configuration of its own.
+        # Changes in submodules are not known: each has a configuration of its own.
         if done.returncode == 0 and (done.stdout or not os.path.lexists(work_tree / ".gitmodules")):
             answers.append(bool(done.stdout))
 

@@ -15,7 +15,7 @@ from composeplat.engine.own_processes import is_locked_out
 from composeplat.system.records import record
 
 FULL_DISK, FREE_SPACE = "the state can't be written: the disk is full", "free some space, then run this again"
-#: What a component raised as ``pulumi.RunError``, which Pulumi writes twice.
+#: An error that a component raised as ``pulumi.RunError``, which Pulumi writes twice.
 _OF_OUR_PROGRAM = re.compile(r"(?P<why>.+) an unhandled error occurred: (?P=why)")
 _MAX_QUOTED_CHARS = 600
 _AGAIN = "then run this again: what was done is recorded, or found by its labels"

@@ -1,4 +1,4 @@
-"""How the objects of an environment are known: their namespace, their labels, and what selects pods.
+"""How the objects of an environment are known: their namespace, their labels, and the selectors of pods.
 
 Owns the labels. Must not know which objects there are: :mod:`~composeplat.plan.desired` has them.
 """

@@ -1,6 +1,6 @@
 """JSON that can be shown in a terminal: a name must not send an escape sequence, nor turn the order of a line around.
 
-Owns which characters are escaped. Must not know what is written.
+Owns which characters are escaped. Must not know the document.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Unreadable(Exception):
         self.reason = reason
         self.missing = missing
         self.within = within
-        """The path of what is refused in a folder, relative to it; empty if that is the folder or file itself."""
+        """The path of the refused file in a folder, relative to it; empty if that is the folder or file itself."""
 
 
 class Outside(Unreadable):

@@ -121,7 +121,7 @@ def test_help_of_a_command_needs_no_definition(project: Project) -> None:
     """A command's help is shown wherever one stands."""
     outcome = project({}).run("render", "--help").assert_success()
 
-    assert outcome.stdout.startswith("Usage: platform render [OPTIONS]\n")
+    assert outcome.stdout.startswith("Usage: platform render [OPTIONS] [SERVICE]...\n")
     assert outcome.stderr == ""
 
 

@@ -108,7 +108,7 @@ def test_names_of_groups(registry: Registry, project: Project, tmp_path: Path) -
     ("command", "registries", "warns"), [("config", "true", False), ("render", "true", True), ("config", "false", True)]
 )
 def test_an_image_that_the_file_builds(project: Project, command: str, registries: str, *, warns: bool) -> None:
-    """A deploy looks the name up once it is built, so only what deploys nothing warns of it."""
+    """A deploy looks the name up once it is built, so only commands without a deploy warn of it."""
     folder = project({"compose.yaml": "services: {web: {build: ., user: node}}", "Dockerfile": "FROM scratch\n"}).path
     shell = {"PLATFORM_REGISTRY": "registry.example.com", "PLATFORM_IMAGE_PORTS": registries}
 

@@ -442,7 +442,7 @@ def test_destroy_names_the_volumes_it_deletes(seam: Seam) -> None:
     seam.gives("destroy.destroy", Came(removed=["PersistentVolumeClaim/data"], deleted_volumes=["data (1Gi)"]))
 
     assert seam.platform("destroy", "--volumes", "--yes").stderr.splitlines()[-2:] == [
-        f"destroyed {WHERE}: 1 objects deleted, 0.0 s",
+        f"destroyed {WHERE}: 1 object deleted, 0.0 s",
         "volume data (1Gi) and its data are deleted",
     ]
     found = data(seam.platform("destroy", "--volumes", "--yes", "--json"))

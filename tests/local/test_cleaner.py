@@ -116,5 +116,5 @@ def test_its_command_line() -> None:
     layout = Layout(folder=Path("/data"), run=Path("/run/x"), disk_limit=7)
 
     assert cleaner_arguments(layout, sys.executable, ctr="/t/ctr", buildx="") == (
-        sys.executable, "-m", "composeplat.local.cleaner", "/data", "/run/x", "7", "/t/ctr", "",
+        sys.executable, "-P", "-m", "composeplat.local.cleaner", "/data", "/run/x", "7", "/t/ctr", "",
     )  # fmt: skip

@@ -87,4 +87,6 @@ def test_a_start_mounts_them_first(tmp_path: Path) -> None:
     assert mount_commands(tmp_path, "python") == []
 
     (tmp_path / "pvc-1" / "disk").touch()
-    assert mount_commands(tmp_path, "python") == [["python", "-m", "composeplat.local.sized_volumes", str(tmp_path)]]
+    assert mount_commands(tmp_path, "python") == [
+        ["python", "-P", "-m", "composeplat.local.sized_volumes", str(tmp_path)]
+    ]

@@ -1,8 +1,8 @@
 """Links and empty folders of build contexts, and links that a build would read without end: to a pipe or a device.
 
-Owns walking a context, without what its ignore file leaves out.
-Must not know what an image makes of a link. BuildKit keeps links as they are, but Pulumi's provider for builds reads
-what they lead to, for the hash by which it knows a changed context.
+Owns walking a context, without the paths that its ignore file leaves out.
+Must not know how an image has a link. BuildKit keeps links as they are, but Pulumi's provider for builds reads the
+files that they lead to, for the hash by which it knows a changed context.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from composeplat.compose.model import Build
 from composeplat.system import files
 
 _MAX_IGNORE_BYTES = 1024 * 1024
-#: What these lead to is another file in each process.
+#: They lead to another file in each process.
 _STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d+)|/proc/[^/]+/fd/\d+")
 
 
@@ -44,7 +44,7 @@ def _is_endless(link: str) -> bool:
 
 
 def links_and_empty_folders(folder: str, ignore_files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each link with the path in it, and each empty folder, without what the first of the ignore files names."""
+    """Yield each link with the path in it, and each empty folder; the first ignore file that exists counts."""
     rules = _read_rules(folder, ignore_files)
     pending: list[tuple[str, Matches]] = [("", ())]
     while pending:
