@@ -1,14 +1,12 @@
 """``make test``'s run of the tests that need a cluster, with a second try for a file or two.
 
-Owns how many files run side by side, and which run again: at most two, whole, alone on the machine, and named at the
-end. Clocks of real pods on a busy machine differ from run to run; a defect fails both times. ``make endurance`` gives
-no second try.
+Owns which files run again: at most two, whole, alone on the machine, and named at the end. Clocks of real pods on a
+busy machine differ from run to run; a defect fails both times. ``make endurance`` gives no second try.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,18 +17,14 @@ _PYTEST = (sys.executable, "-m", "pytest")
 #: Collecting all other tests takes longer than some of these.
 FOLDERS = ("tests/deploy", "tests/local")
 _SELECTION = ("-m", "cluster and not real and not vm", "--durations", "40")
-_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
-_MIN_WORKERS, _MAX_WORKERS = 2, 4
-#: The memory that a cluster with its tests may need.
-_BYTES_OF_WORKER = 4 * 1024**3
+_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _TESTS_FAILED = 1
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        options = ("-n", str(count_workers(os.cpu_count() or 1, memory)), *_BY_FILE, "-o", f"cache_dir={cache}")
-        status = subprocess.run([*_PYTEST, *_SELECTION, *options, *FOLDERS], check=False).returncode
+        options = ("-o", f"cache_dir={cache}")
+        status = subprocess.run([*_PYTEST, *_SELECTION, *_PARALLEL, *options, *FOLDERS], check=False).returncode
         failed = read_failed(Path(cache)) if status == _TESTS_FAILED else []
     again = files_to_repeat(failed)
     if not again:
@@ -40,11 +34,6 @@ def main() -> int:
     if status == 0:
         print("passed at the second try only: " + ", ".join(failed), file=sys.stderr)
     return status
-
-
-def count_workers(processors: int, memory: int) -> int:
-    """Return how many files run side by side: one more than processors, as they wait for pods a third of their time."""
-    return max(_MIN_WORKERS, min(processors + 1, memory // _BYTES_OF_WORKER, _MAX_WORKERS))
 
 
 def read_failed(cache: Path) -> list[str]:

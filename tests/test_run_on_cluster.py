@@ -1,4 +1,4 @@
-"""Which files of tests get a second try, and how many run side by side."""
+"""Which files of tests get a second try."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.run_on_cluster import FOLDERS, count_workers, files_to_repeat, read_failed
+from tests.run_on_cluster import FOLDERS, files_to_repeat, read_failed
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,6 @@ from tests.run_on_cluster import FOLDERS, count_workers, files_to_repeat, read_f
 def test_files_to_repeat(failed: list[str], files: list[str]) -> None:
     """At most two files, each whole and once."""
     assert files_to_repeat(failed) == files
-
-
-@pytest.mark.parametrize(
-    ("processors", "gigabytes", "workers"), [(2, 23, 3), (2, 8, 2), (16, 64, 4), (1, 64, 2), (8, 1, 2)]
-)
-def test_workers(processors: int, gigabytes: int, workers: int) -> None:
-    assert count_workers(processors, gigabytes * 1024**3) == workers
 
 
 def test_what_pytest_noted(pytester_folder: Path) -> None:
