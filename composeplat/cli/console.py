@@ -15,15 +15,7 @@ from typing import TextIO
 
 from composeplat import progress
 from composeplat.codes import CODES
-from composeplat.diagnostics import (
-    ComposeplatError,
-    Diagnostic,
-    Report,
-    Severity,
-    Span,
-    dotted,
-    printable,
-)
+from composeplat.diagnostics import ComposeplatError, Diagnostic, Report, Severity, Span, dotted, printable
 from composeplat.render.json_text import printable_json
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
