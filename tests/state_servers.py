@@ -7,6 +7,7 @@ Owns how each is started, killed, halted and continued, with its login, and all 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -21,6 +22,7 @@ import tempfile
 import time
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -29,6 +31,7 @@ import pytest
 
 from composeplat.engine.backend_health import answers
 from composeplat.engine.backend_url import address_of
+from composeplat.system.processes import start_time
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import Tool
 from tests.conftest import ROOT
@@ -42,6 +45,7 @@ MINIO = Tool(
 )
 USER, PASSWORD = "platform", "keeps-the-state-7"
 _START_TIMEOUT_S = 30
+_END_TIMEOUT_S = 10
 
 
 class StateServer(ABC):
@@ -85,20 +89,34 @@ class StateServer(ABC):
         return self
 
     def kill(self) -> None:
-        """End it at once, as a machine that loses its power."""
-        if self.process is not None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            self.process = None
+        """End it at once with all that it started, as a machine that loses its power; return when all have ended."""
+        if self.process is None:
+            return
+        pids = self._stop()
+        _send(signal.SIGKILL, pids)
+        self.process.wait()
+        self.process = None
+        # A process of PostgreSQL that is still ending keeps the next server from starting.
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        while any(map(start_time, pids)):
+            assert time.monotonic() < deadline, "the server does not end"
+            time.sleep(0.01)
 
     def halt(self) -> None:
         """Let it answer nothing, with its connections open."""
-        assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGSTOP)
+        self._stop()
 
     def go_on(self) -> None:
+        _send(signal.SIGCONT, self._stop())
+
+    def _stop(self) -> list[int]:
+        """Stop the server, then its children: those of PostgreSQL have sessions of their own."""
         assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGCONT)
+        pids = [self.process.pid]
+        for pid in pids:
+            _send(signal.SIGSTOP, [pid])
+            pids += _children(pid)
+        return pids
 
     @abstractmethod
     def put(self, key: str, content: bytes) -> None:
@@ -113,6 +131,23 @@ def lock_of_another(stack: str) -> tuple[str, bytes]:
     """The object that Pulumi leaves as the lock of a stack, by a process of another machine."""
     holder = {"pid": 4711, "username": "ann", "hostname": "desk", "timestamp": "2026-11-21T10:00:00Z"}
     return f".pulumi/locks/organization/{stack}/{uuid.uuid4()}.json", json.dumps(holder).encode()
+
+
+def _send(sent: signal.Signals, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, sent)
+
+
+def _children(parent: int) -> list[int]:
+    """The children of a process."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            pid, _, fields = status.read_text().partition(" ")
+            if fields.rpartition(")")[2].split()[1] == str(parent):
+                found.append(int(pid))
+    return found
 
 
 def _free_port() -> int:

@@ -1,0 +1,56 @@
+"""The servers of states: a server that was killed starts again at once, whatever it was doing."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.state_servers import Postgres
+
+pytestmark = pytest.mark.xdist_group("state")
+
+#: Keeps a process of the server busy, so that it does not notice that its server has ended.
+BUSY = "select count(*) from generate_series(1, 2000000000);"
+
+
+@pytest.fixture
+def busy() -> Iterator[Postgres]:
+    """A server with a connection that computes."""
+    with Postgres() as server:
+        client = subprocess.Popen(
+            ["psql", "-q", "-c", BUSY, server.url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 20
+        while not computing(server):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield server
+        client.kill()
+        client.wait()
+
+
+def computing(server: Postgres) -> bool:
+    """Whether a process of the server runs the statement; PostgreSQL names it in its command line."""
+    of_server = f"{server.database} 127.0.0.1"
+    return any(
+        of_server in text and "SELECT" in text
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if (text := command_line(path)).startswith("postgres: ")
+    )
+
+
+def command_line(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_a_busy_server_starts_again(busy: Postgres) -> None:
+    busy.kill()
+    busy.start()
+    busy.execute("select 1;")
