@@ -7,25 +7,24 @@ Must not contain the content of a file or the value of a variable: files have th
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import env_file_source_path, mount_source_path, watch_rule_path
+from composeplat.compose.parse.build import cache_options
 from composeplat.compose.variables import SHELL
 from composeplat.compose.watch_model import WatchRule
 from composeplat.diagnostics import PathKey, format_count, join_and_count, quoted
 from composeplat.plan.desired import ImageBuild, Plan
-from composeplat.plan.images import carries_content_in_image, host_mounts
+from composeplat.plan.images import carries_content_in_image, host_mounts, is_on_this_machine
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system import files
 from composeplat.system.project_root import is_inside, resolve
 
 MAX_NAMES = 5
-_CACHE_REFERENCE = re.compile(r"(?:^|,)ref=([^,]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +81,22 @@ class ToRegistry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToCache:
+    """A build cache in a store of objects, which gets the layers of images."""
+
+    store: str
+    images: Mapping[str, tuple[str, ...]] = field(hash=False)
+
+    @property
+    def data(self) -> dict[str, object]:
+        return {"event": "publish", "to": "cache", "name": self.store, "images": _image_rows(self.images)}
+
+    @property
+    def text(self) -> str:
+        return f"sends to build cache {self.store}: {_format_images(self.images)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToNodes:
     """Images that are loaded into the nodes of a cluster, each with the files of this machine in it."""
 
@@ -119,7 +134,7 @@ class ToContainer:
         return f"syncs with {self.service} in {where}: {_format_names(self.sources)}"
 
 
-Publication = ToCluster | ToRegistry | ToNodes | ToContainer
+Publication = ToCluster | ToRegistry | ToCache | ToNodes | ToContainer
 
 
 def publications(
@@ -132,6 +147,16 @@ def publications(
         *(image_publications(loaded, part.images, context=context) if builds else ()),
     ]
     return tuple(found)
+
+
+def leaving_machine(found: Iterable[Publication]) -> Iterator[Publication]:
+    """Yield what leaves this machine although the cluster is on it: images for other registries, and caches."""
+    for publication in found:
+        match publication:
+            case ToCache():
+                yield publication
+            case ToRegistry(registry=registry) if not is_on_this_machine(registry):
+                yield publication
 
 
 def sync_publication(
@@ -188,27 +213,56 @@ def _env_files(loaded: Loaded, service: Service) -> Iterator[str]:
             yield _shown_path(loaded, env_file_source_path(service.name, index), file.path)
 
 
-def image_publications(loaded: Loaded, images: Iterable[ImageBuild], *, context: str) -> list[ToRegistry | ToNodes]:
+def image_publications(
+    loaded: Loaded, images: Iterable[ImageBuild], *, context: str
+) -> list[ToRegistry | ToCache | ToNodes]:
     """List the images that builds load into nodes or push, by registry: with all tags, and as caches."""
     pushed: dict[str, dict[str, tuple[str, ...]]] = {}
+    stored: dict[str, dict[str, tuple[str, ...]]] = {}
     loading: dict[str, tuple[str, ...]] = {}
     for image in images:
         sources = _image_sources(loaded, image)
+        caches = [cache_options(text) for text in image.build.cache_to]
         if image.is_loaded:
             loading[image.reference] = sources
-        for tag in (*(() if image.is_loaded else (image.reference, *image.build.tags)), *_caches(image)):
+        tags = () if image.is_loaded else (image.reference, *image.build.tags)
+        for tag in (*tags, *filter(None, map(_cache_reference, caches))):
             reference = ImageReference.parse(tag)
             pushed.setdefault(reference.registry, {})[reference.name] = sources
-    to_nodes = [ToNodes(context=context, images=loading)] if loading else []
-    return [*to_nodes, *(ToRegistry(registry=registry, images=named) for registry, named in pushed.items())]
+        for store in filter(None, map(_cache_store, caches)):
+            stored.setdefault(store, {})[image.service] = sources
+    return [
+        *([ToNodes(context=context, images=loading)] if loading else []),
+        *(ToRegistry(registry=registry, images=named) for registry, named in pushed.items()),
+        *(ToCache(store=store, images=named) for store, named in stored.items()),
+    ]
 
 
-def _caches(image: ImageBuild) -> Iterator[str]:
-    for cache in image.build.cache_to:
-        if "type=registry" in cache.split(","):
-            yield from _CACHE_REFERENCE.findall(cache)
-        elif "=" not in cache:
-            yield cache
+def _cache_reference(options: Sequence[tuple[str, str]]) -> str:
+    """Return the image that a cache is pushed as; empty for a cache elsewhere."""
+    given = dict(options)
+    if len(options) == 1 and "" in given:
+        return given[""]
+    return given.get("ref", "") if given.get("type") == "registry" else ""
+
+
+def _cache_store(options: Sequence[tuple[str, str]]) -> str:
+    """Return what a cache is kept in outside this machine and outside a registry; empty for another one."""
+    given = dict(options)
+    match given.get("type"):
+        case "s3":
+            server = _host(given.get("endpoint_url", ""))
+            return f"of S3, bucket {given.get('bucket', '')}{server and f' at {server}'}"
+        case "azblob":
+            return f"of Azure, at {_host(given.get('account_url', ''))}"
+        case "gha":
+            return "of GitHub Actions"
+    return ""
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL, with its port and without a login."""
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
 def _image_sources(loaded: Loaded, image: ImageBuild) -> tuple[str, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from composeplat.diagnostics import quoted
-from composeplat.publication import image_publications, publications, sync_publication
+from composeplat.publication import image_publications, leaving_machine, publications, sync_publication
 from tests.conftest import Project
+from tests.schemas import checked_event
 
 TEXT = """\
 name: shop
@@ -69,6 +71,46 @@ def test_a_cache_in_any_form(project: Project, cache: str) -> None:
     found = [item.text for item in publications(reading.loaded, reading.plan, (), context="prod")]
 
     assert "sends to registry new.example.com: image api, of '.'" in found
+
+
+@pytest.mark.parametrize(
+    ("cache", "store"),
+    [
+        ("type=s3,region=eu-1,bucket=builds,secret_access_key=KEY", "of S3, bucket builds"),
+        (
+            "TYPE=s3,region=r,bucket=b,endpoint_url=https://me:KEY@minio.example.com:9000/x",
+            "of S3, bucket b at minio.example.com:9000",
+        ),
+        (
+            "type=azblob,name=c,account_url=https://a.blob.example.com,secret_access_key=KEY",
+            "of Azure, at a.blob.example.com",
+        ),
+        ("type=gha,scope=main", "of GitHub Actions"),
+    ],
+)
+def test_a_cache_in_no_registry(project: Project, cache: str, store: str) -> None:
+    """Buckets and GitHub get the layers of an image too; the list has no key of them."""
+    text = f"services: {{api: {{build: {{context: ., cache_to: ['{cache}']}}}}}}\n"
+    reading = project({"compose.yaml": text, "Dockerfile": "FROM x\n"}).read(registry="r.example.com")
+    assert reading.plan is not None, reading.messages
+    found = publications(reading.loaded, reading.plan, (), context="prod")
+
+    assert [item.text for item in found][1:] == [f"sends to build cache {store}: image api, of '.'"]
+    assert "KEY" not in str([item.data for item in found])
+    assert checked_event(json.dumps(found[1].data)) == found[1].data
+
+
+def test_what_leaves_although_the_cluster_is_local(project: Project) -> None:
+    """The local cluster's registry is on this machine; another one of `build.tags`, and a cache, are not."""
+    text = "services: {api: {build: {context: ., tags: [other.example.com/api], cache_to: ['type=gha']}}}\n"
+    reading = project({"compose.yaml": text, "Dockerfile": "FROM x\n"}).read(registry="localhost:5000")
+    assert reading.plan is not None, reading.messages
+    found = publications(reading.loaded, reading.plan, (), context="local")
+
+    assert [item.text for item in leaving_machine(found)] == [
+        "sends to registry other.example.com: image api, of '.'",
+        "sends to build cache of GitHub Actions: image api, of '.'",
+    ]
 
 
 def test_some_services(project: Project) -> None:

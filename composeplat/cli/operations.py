@@ -36,7 +36,7 @@ from composeplat.engine.target import Target, find_target
 from composeplat.names import is_dns_label
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.security import check_image_users
-from composeplat.publication import Publication, publications
+from composeplat.publication import Publication, leaving_machine, publications
 from composeplat.system.records import record
 
 _MAX_LISTED = 5
@@ -370,10 +370,9 @@ def failure_summary(outcome: Outcome) -> str:
 
 
 def report_publications(planned: Planned, found: Iterable[Publication]) -> None:
-    """Report the files that will leave this machine; with the local cluster, none do."""
-    if planned.target.layout is not None:
-        return
-    for publication in found:
+    """Report the files that will leave this machine."""
+    is_local = planned.target.layout is not None
+    for publication in leaving_machine(found) if is_local else found:
         progress.emit(progress.SessionEvent(publication.data, printable(publication.text), is_important=False))
 
 

@@ -50,11 +50,12 @@ def _needs_registry(image: str, settings: Settings) -> bool:
     What goes to a registry on this machine is for a local cluster, so none of it goes to Docker Hub.
     """
     name = image.partition(":")[0]
-    is_here = _is_on_this_machine(registry_of_prefix(settings.registry))
+    is_here = is_on_this_machine(registry_of_prefix(settings.registry))
     return ImageReference.is_short(image) and not has_placeholder(name) and ("/" not in name or is_here)
 
 
-def _is_on_this_machine(registry: str) -> bool:
+def is_on_this_machine(registry: str) -> bool:
+    """Check for a registry at a loopback address, as that of the local cluster."""
     host = registry.rpartition(":")[0] or registry
     return host.endswith(".localhost") or is_loopback(host.strip("[]"))
 
