@@ -73,6 +73,8 @@ _MAX_STARTS = 8
 #: Folders where programs keep notes of pods, which end with the cluster: inside it, they are empty at each start.
 _EMPTIED_FOLDERS = ("/var/lib/cni", "/run/netns", "/var/log/containers")
 #: Supervisors that this process started: they outlive it, and Python is not to complain of that.
+#: Variables by which Go programs decide when they collect garbage.
+_GO_MEMORY = ("GOGC", "GOMEMLIMIT")
 _SUPERVISORS: list[subprocess.Popen[bytes]] = []
 
 
@@ -268,7 +270,7 @@ class LocalCluster:
     def _plan(self, programs: Programs, network: int) -> dict[str, Any]:
         return {
             "parts": [asdict(part) for part in make_parts(self.layout, programs)],
-            "environment": {"PATH": programs.search_path, "HOME": str(self.layout.folder)},
+            "environment": self._part_environment(programs),
             "logs": str(self.layout.logs),
             "states": str(self.layout.states),
             "network_fd": network,
@@ -280,6 +282,11 @@ class LocalCluster:
                 *mount_commands(self.layout.volumes, programs.python),
             ],
         }
+
+    def _part_environment(self, programs: Programs) -> dict[str, str]:
+        """The environment of the parts: of the user's, only how much memory a Go program takes."""
+        memory = {name: self.environment[name] for name in _GO_MEMORY if name in self.environment}
+        return {"PATH": programs.search_path, "HOME": str(self.layout.folder), **memory}
 
     def _await_note(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until the supervisor has noted itself: ``unshare`` waits for it outside."""

@@ -71,7 +71,7 @@ class SimulatedCluster(LocalCluster):
     def _launch(self, programs: Programs) -> None:
         plan = {
             "parts": [asdict(part) for part in self._parts(programs)],
-            "environment": {"PATH": programs.search_path, "HOME": str(self.layout.folder)},
+            "environment": self._part_environment(programs),
             "logs": str(self.layout.logs),
             "states": str(self.layout.states),
             "network_fd": None,

@@ -174,7 +174,9 @@ def running_cluster(
     folder: Path, ports: dict[str, int], tools: Collection[Tool] = DEPLOY_TOOLS, *, simulated: int = 0
 ) -> Iterator[LocalCluster]:
     """A local cluster in a folder, which is started, and deleted in the end."""
-    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=ports, simulated=simulated)
+    # Tests have more memory than processors.
+    variables = {"GOGC": "400", **os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}
+    made = local_cluster(variables, ports=ports, simulated=simulated)
     Toolchain(os.environ).need_all(tools)
     try:
         made.start()

@@ -451,9 +451,8 @@ def test_stop_leaves_nothing(cluster: LocalCluster) -> None:
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("simulated")
-    made = local_cluster(
-        {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports={"api": PORTS["api"] + 1}, simulated=3
-    )
+    variables = {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder), "GOGC": "400", "OTHER": "x"}
+    made = local_cluster(variables, ports={"api": PORTS["api"] + 1}, simulated=3)
     yield made
     made.delete()
 
@@ -497,6 +496,15 @@ def ask_etcd(simulated: LocalCluster, *, tls: bool = True, certificate: str = ""
     with contextlib.closing(connection):
         connection.request("GET", "/version")
         return connection.getresponse().status
+
+
+def test_the_memory_of_the_parts(simulated: LocalCluster) -> None:
+    """Of the variables of who starts the cluster, its parts have only those for the memory of Go programs."""
+    pid = (simulated.status().parts or {})["kube-apiserver"]["pid"]
+    variables = dict(text.split("=", 1) for text in Path(f"/proc/{pid}/environ").read_text().split("\0") if text)
+
+    assert variables.keys() == {"PATH", "HOME", "GOGC"}
+    assert variables["GOGC"] == "400"
 
 
 def test_etcd_answers_the_api_server_alone(simulated: LocalCluster) -> None:
