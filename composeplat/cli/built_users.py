@@ -6,6 +6,7 @@ reads the image of the last build.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from composeplat import progress
@@ -24,20 +25,14 @@ _MAX_LISTED = 5
 _CODE = "non-numeric-user"
 
 
-def build_for_users(planned: Planned, choice: Choice, options: DeployOptions) -> tuple[Planned | None, Outcome | None]:
-    """Return the plan with the numbers of users in built images, and the outcome of a build that failed.
-
-    The plan is None once messages are shown that are errors.
-    """
+def build_for_users(planned: Planned, options: DeployOptions) -> Outcome:
+    """Build the images in which users are looked up; without a build, the images are those of the last one."""
     wanted = _wanted(planned, options)
     if not wanted:
-        return planned, None
+        return Outcome()
     if options.build is False:
-        return _plan_again(planned, choice, wanted, _last_references(planned)), None
-    outcome = build.build(stack_for(planned), planned.plan, list(wanted), force=options.build is True)
-    if outcome.failures:
-        return planned, outcome
-    return _plan_again(planned, choice, wanted, outcome.images), None
+        return Outcome(images=_last_references(planned))
+    return build.build(stack_for(planned), planned.plan, list(wanted), force=options.build is True)
 
 
 def read_built_users(planned: Planned, choice: Choice, options: DeployOptions) -> Planned | None:
@@ -48,7 +43,28 @@ def read_built_users(planned: Planned, choice: Choice, options: DeployOptions) -
     references = _last_references(planned)
     if missing := join_some(sorted(wanted.keys() - references.keys()), _MAX_LISTED):
         progress.note(f"the numbers of users are not known before the images are built: {missing}")
-    return _plan_again(planned, choice, wanted, references)
+    return plan_with_users(planned, choice, options, references)
+
+
+def plan_with_users(
+    planned: Planned, choice: Choice, options: DeployOptions, images: Mapping[str, str]
+) -> Planned | None:
+    """Return the plan with the numbers of users in built images; None once messages are shown that are errors.
+
+    Only names that have no numbers still are shown; the other messages of the plan were shown before.
+    """
+    wanted = _wanted(planned, options)
+    if not wanted:
+        return planned
+    loaded = with_built_numbers(planned.loaded, wanted, images)
+    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    report = Report()
+    for found in loaded.report.sorted():
+        if found.code == _CODE:
+            report.add(found.code, found.span, found.path, found.message, found.hint)
+    if show_report(report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics):
+        return None
+    return replace(planned, loaded=loaded, plan=plan.with_confidential(planned.plan.confidential))
 
 
 def _wanted(planned: Planned, options: DeployOptions) -> dict[str, set[str]]:
@@ -62,18 +78,3 @@ def _last_references(planned: Planned) -> dict[str, str]:
         stack.workspace.prepare(builds=False)
         alone = planned.plan.images_only
         return references_of(alone, alone.images, stack.state)
-
-
-def _plan_again(
-    planned: Planned, choice: Choice, wanted: dict[str, set[str]], references: dict[str, str]
-) -> Planned | None:
-    """Show the names that have no numbers still; the other messages of the plan were shown before."""
-    loaded = with_built_numbers(planned.loaded, wanted, references)
-    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
-    report = Report()
-    for found in loaded.report.sorted():
-        if found.code == _CODE:
-            report.add(found.code, found.span, found.path, found.message, found.hint)
-    if show_report(report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics):
-        return None
-    return replace(planned, loaded=loaded, plan=plan.with_confidential(planned.plan.confidential))

@@ -10,7 +10,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.built_users import build_for_users
+from composeplat.cli.built_users import build_for_users, plan_with_users
 from composeplat.cli.console import write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
@@ -50,11 +50,12 @@ def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json:
     try:
         with progress.work(f"deploying {planned.where}"):
             report_deploy(planned, options.services, builds=options.build is not False)
-            complete, outcome = build_for_users(planned, choice, options)
-            if complete is None:
-                return Exit.INVALID
-            planned = complete
-            if outcome is None:
+            outcome = build_for_users(planned, options)
+            if not outcome.failures:
+                complete = plan_with_users(planned, choice, options, outcome.images)
+                if complete is None:
+                    return Exit.INVALID
+                planned = complete
                 outcome = operation.deploy(stack_for(planned, pulumi_variables(choice)), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
