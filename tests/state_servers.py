@@ -115,7 +115,7 @@ class StateServer(ABC):
         pids = [self.process.pid]
         for pid in pids:
             _send(signal.SIGSTOP, [pid])
-            pids += _children(pid)
+            pids += children(pid)
         return pids
 
     @abstractmethod
@@ -139,7 +139,7 @@ def _send(sent: signal.Signals, pids: Iterable[int]) -> None:
             os.kill(pid, sent)
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     """The children of a process."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.state_servers import Postgres
-
-pytestmark = pytest.mark.xdist_group("state")
+from tests.state_servers import Postgres, children
 
 #: Keeps a process of the server busy, so that it does not notice that its server has ended.
 BUSY = "select count(*) from generate_series(1, 2000000000);"
@@ -35,12 +33,8 @@ def busy() -> Iterator[Postgres]:
 
 def computing(server: Postgres) -> bool:
     """Whether a process of the server runs the statement; PostgreSQL names it in its command line."""
-    of_server = f"{server.database} 127.0.0.1"
-    return any(
-        of_server in text and "SELECT" in text
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if (text := command_line(path)).startswith("postgres: ")
-    )
+    assert server.process is not None
+    return any("SELECT" in command_line(Path(f"/proc/{pid}/cmdline")) for pid in children(server.process.pid))
 
 
 def command_line(path: Path) -> str:

@@ -30,7 +30,7 @@ from tests.schemas import checked
 from tests.state_servers import PASSWORD, USER, Minio, Postgres, StateServer, lock_of_another
 from tests.terminal import Terminal
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("state")]
+pytestmark = pytest.mark.timeout(300)
 
 HIDDEN = "a-value-that-nobody-may-read"
 NAME, NAMESPACE = "shop", "team"
