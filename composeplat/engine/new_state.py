@@ -39,12 +39,15 @@ def packs_states(variables: Mapping[str, str]) -> bool:
 def write_new_state(path: Path | None, environment: str, namespace: str, variables: Mapping[str, str]) -> bool:
     """Write the state of a stack that does not exist; return whether it was written.
 
-    The first stack of a folder is left to Pulumi: it chooses the layout.
+    A new folder gets the layout first, as Pulumi would choose it. In one without a layout Pulumi finds out what it has.
     """
     if path is None:
         return False
+    layout = path.parents[2] / "meta.yaml"
+    if not layout.parent.exists() and is_known_layout(_LAYOUT, variables):
+        create_private(layout, f"{_LAYOUT}\n")
     try:
-        metadata = (path.parents[2] / "meta.yaml").read_text(encoding="utf-8")
+        metadata = layout.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return False
     return is_known_layout(metadata, variables) and create_private(path, new_state(environment, namespace))

@@ -117,13 +117,37 @@ def test_a_packed_state(tmp_path: Path) -> None:
     assert pulumi.path("made").with_name("made.json.gz").exists()
 
 
-def test_the_first_stack_is_left_to_pulumi(tmp_path: Path) -> None:
-    """Nothing is written into a folder whose layout Pulumi has not chosen yet, or without a folder."""
-    path = tmp_path / ".pulumi" / "stacks" / "shop" / "team.json"
+def test_the_first_state_of_a_folder(tmp_path: Path) -> None:
+    """A new folder gets the layout that Pulumi would choose, so its first run leaves the same too."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    by_pulumi, ours = Pulumi(tmp_path / "a"), Pulumi(tmp_path / "b")
+    by_pulumi.need("stack", "init", "--stack", "team")
+    assert write_new_state(ours.path("team"), "shop", "team", {})
 
-    assert not write_new_state(path, "shop", "team", {})
+    for pulumi in (by_pulumi, ours):
+        assert [row["name"] for row in json.loads(pulumi.need("stack", "ls", "--json"))] == ["team"]
+        pulumi.need("destroy", "--yes", "--skip-preview", "--stack", "team", "--exec-kind", "auto.local")
+    layouts = [(pulumi.backend / ".pulumi" / "meta.yaml").read_text() for pulumi in (by_pulumi, ours)]
+
+    assert layouts[0] == layouts[1]
+    assert by_pulumi.latest("team") == ours.latest("team")
+
+
+@pytest.mark.parametrize(
+    ("variables", "content"),
+    [({}, "stacks/shop/old.json"), ({}, ""), ({"PULUMI_SELF_MANAGED_STATE_LEGACY_LAYOUT": "true"}, None)],
+)
+def test_a_folder_that_is_left_to_pulumi(tmp_path: Path, variables: dict[str, str], content: str | None) -> None:
+    """Nothing is written into a folder without a layout that is there, for another layout, or without a folder."""
+    path = tmp_path / ".pulumi" / "stacks" / "shop" / "team.json"
+    if content is not None:
+        (tmp_path / ".pulumi" / content).mkdir(parents=True)
+
+    assert not write_new_state(path, "shop", "team", variables)
     assert not write_new_state(None, "shop", "team", {})
     assert not path.exists()
+    assert not (tmp_path / ".pulumi" / "meta.yaml").exists()
 
 
 def test_a_state_is_never_replaced(tmp_path: Path) -> None:

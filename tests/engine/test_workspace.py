@@ -704,9 +704,10 @@ def test_a_state_elsewhere_that_can_not_be_read(elsewhere: Workspace) -> None:
 
 
 def test_make_stack(workspace: Workspace) -> None:
-    """A stack that is not there is made, without the settings of one that was."""
+    """A stack that is not there is made, without the settings of one that was; by Pulumi where it has other states."""
     notes = answering(workspace)
     (workspace.folder / "Pulumi.team.yaml").write_text("encryptionsalt: old\n")
+    make_folder_without_layout(workspace)
 
     workspace.make_stack()
 
@@ -714,14 +715,21 @@ def test_make_stack(workspace: Workspace) -> None:
     assert not (workspace.folder / "Pulumi.team.yaml").exists()
 
 
-def test_make_another_stack(workspace: Workspace) -> None:
-    """The state of a stack beside others is written without Pulumi, in our own folder alone."""
+def make_folder_without_layout(workspace: Workspace) -> None:
+    assert workspace.state_file is not None
+    workspace.state_file.parents[2].mkdir(parents=True)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_make_a_stack_without_pulumi(workspace: Workspace, *, is_first: bool) -> None:
+    """The state of a new stack is written without Pulumi, in our own folder alone."""
     notes = answering(workspace)
     (workspace.folder / "Pulumi.team.yaml").write_text("encryptionsalt: old\n")
     path = workspace.state_file
     assert path is not None
-    (path.parents[2]).mkdir(parents=True)
-    (path.parents[2] / "meta.yaml").write_text("version: 1\n")
+    if not is_first:
+        make_folder_without_layout(workspace)
+        (path.parents[2] / "meta.yaml").write_text("version: 1\n")
 
     assert workspace.read_state() is None
     workspace.make_stack()
@@ -791,6 +799,7 @@ def test_a_stack_that_was_made_meanwhile(elsewhere: Workspace) -> None:
 def test_a_stack_that_can_not_be_made(workspace: Workspace) -> None:
     """What is in the way of making a stack is reported in a sentence."""
     answering(workspace, {"stack init": (1, "error: write /state: no space left on device")})
+    make_folder_without_layout(workspace)
 
     with pytest.raises(ComposeplatError, match=r"^the state can't be written: the disk is full$"):
         workspace.make_stack()
