@@ -55,9 +55,18 @@ def parse_int(text: str, *, lowest: int = 0, highest: int = _MAX_INT) -> int:
     return number
 
 
+_WHOLE = re.compile(r"([+-]?[0-9]{1,20})\.0{1,20}\Z", re.ASCII)
+
+
+def parse_whole(text: str, *, highest: int = _MAX_INT) -> int:
+    """Read a whole number that may have a fraction of zeros, as programs write it: ``3.0``."""
+    found = _WHOLE.match(text)
+    return parse_int(found[1] if found else text, highest=highest)
+
+
 def parse_count(text: str, *, highest: int) -> int:
     """Read a number of pods. One that only Pulumi knows counts as several."""
-    return LateNumber(2, text) if is_placeholder(text) else parse_int(text, highest=highest)
+    return LateNumber(2, text) if is_placeholder(text) else parse_whole(text, highest=highest)
 
 
 _BILLION = 10**9
@@ -140,6 +149,11 @@ def parse_size(text: str, *, decimal: bool = False) -> int:
     if size > _MAX_QUANTITY:
         raise BadValue("must be a size below 8 exbibytes")
     return size
+
+
+def parse_memory(text: str) -> int:
+    """Read a limit of memory in Compose's own keys; 0 and -1 mean no limit."""
+    return 0 if text == "-1" else parse_size(text)
 
 
 _CPUS = re.compile(r"(?=\.?[0-9])[0-9]{0,9}(?:\.[0-9]{0,9})?\Z")

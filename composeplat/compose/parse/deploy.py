@@ -14,7 +14,15 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.scheduling import parse_scheduling
 from composeplat.compose.parse.shared_pods import joins_another
 from composeplat.compose.rollout_model import Mode, Scheduling
-from composeplat.compose.values import BadValue, parse_count, parse_cpus, parse_int, parse_size
+from composeplat.compose.values import (
+    BadValue,
+    parse_count,
+    parse_cpus,
+    parse_int,
+    parse_memory,
+    parse_size,
+    parse_whole,
+)
 from composeplat.system.records import record
 
 _RESTARTS = {
@@ -83,7 +91,7 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
     place = condition or restart
     kind = _restart_of_mode(scheduling, written, place)
     attempts_field = policy.get("max_attempts") if policy else None
-    max_attempts = attempts_field.value(parse_int) if attempts_field else None
+    max_attempts = attempts_field.value(parse_whole) if attempts_field else None
     if attempts_field and kind == ALWAYS:
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
@@ -173,8 +181,8 @@ def _resources(service: Section, compose: Section | None, reservations: Section 
         limit_cpu=limit_cpu,
         limit_memory=_first(
             (limits, "memory", _parse_decimal_size),
-            (compose_limits, "memory", parse_size),
-            (service, "mem_limit", parse_size),
+            (compose_limits, "memory", parse_memory),
+            (service, "mem_limit", parse_memory),
         ),
         request_cpu=_first(
             (requests, "cpu", parse_cpus),
@@ -184,8 +192,8 @@ def _resources(service: Section, compose: Section | None, reservations: Section 
         ),
         request_memory=_first(
             (requests, "memory", _parse_decimal_size),
-            (reservations, "memory", parse_size),
-            (service, "mem_reservation", parse_size),
+            (reservations, "memory", parse_memory),
+            (service, "mem_reservation", parse_memory),
             request_of="memory",
         ),
     )

@@ -12,7 +12,7 @@ from composeplat.compose.model import HealthCheck
 from composeplat.compose.nodes import Scalar, Sequence
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.port_values import parse_port_number
-from composeplat.compose.values import parse_duration, parse_int, whole_seconds
+from composeplat.compose.values import parse_duration, parse_whole, whole_seconds
 
 _PATTERN = "services.*.healthcheck"
 
@@ -28,11 +28,11 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
         interval=_seconds(section, "interval", lowest=1, default=30),
         timeout=_seconds(section, "timeout", lowest=1, default=30),
         start_period=_seconds(section, "start_period", lowest=0, default=0),
-        retries=section.value("retries", parse_int, 0) or 3,
+        retries=section.value("retries", parse_whole, 0) or 3,
         readiness=section.boolean("x-okteto-readiness", default=True),
         liveness=section.boolean("x-okteto-liveness", default=False),
     )
-    test, http = section.get("test"), section.get("http")
+    test, http = _test_of(section), section.get("http")
     if section.boolean("disable", default=False) or (test is not None and _is_none(test)):
         return None
     if not check.readiness and not check.liveness:
@@ -53,6 +53,12 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
         return None
     command = _read_test(test)
     return replace(check, command=command) if command else None
+
+
+def _test_of(section: Section) -> Field | None:
+    """Return the test; none for an empty list, which leaves the image's own check in place."""
+    test = section.get("test")
+    return None if test and isinstance(test.node, Sequence) and not test.node.items else test
 
 
 def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
