@@ -41,6 +41,19 @@ class StopReading(Exception):
     """The file can't be read any further; the report says why."""
 
 
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def as_utf8(content: bytes) -> bytes:
+    """Return YAML as UTF-8; UTF-16 with a byte order mark is YAML too, such as what Windows PowerShell writes."""
+    if not content.startswith(_UTF_16_MARKS):
+        return content
+    try:
+        return content.decode("utf-16").encode()
+    except UnicodeDecodeError:
+        return content
+
+
 def decode(content: bytes, make_source: Callable[[str], Source], report: Report) -> Source:
     """Decode bytes into a source; report the place of anything that is not UTF-8 text."""
     content = content.removeprefix(b"\xef\xbb\xbf")
@@ -60,7 +73,7 @@ def decode(content: bytes, make_source: Callable[[str], Source], report: Report)
 
 
 def _report_encoding(content: bytes, start: int, make_source: Callable[[str], Source], report: Report) -> None:
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if content.startswith(_UTF_16_MARKS):
         span, message = Span(make_source("")), "the file is UTF-16 text, not UTF-8"
     else:
         line, column = end_of(content[:start].decode("utf-8"))

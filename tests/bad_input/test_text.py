@@ -59,12 +59,8 @@ REFUSED = {
         b"a: \xed\xa0\x80\n",
         "compose.yaml:1:4: error: a byte here is not UTF-8 text [invalid-utf8]",
     ),
-    "UTF-16": (
-        TEXT.encode("utf-16"),
-        "compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [invalid-utf8]",
-    ),
-    "UTF-16 of the other order": (
-        b"\xfe\xff" + TEXT.encode("utf-16-be"),
+    "UTF-16 that is cut off": (
+        TEXT.encode("utf-16")[:-1],
         "compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [invalid-utf8]",
     ),
     "UTF-16 without a mark": (
@@ -170,6 +166,8 @@ def test_refused(content: bytes, message: str, project: Project) -> None:
     "content",
     [
         pytest.param(b"\xef\xbb\xbf" + TEXT.encode(), id="a mark of the order of bytes"),
+        pytest.param(b"\xff\xfe" + TEXT.replace("\n", "\r\n").encode("utf-16-le"), id="UTF-16, as Windows writes it"),
+        pytest.param(b"\xfe\xff" + TEXT.encode("utf-16-be"), id="UTF-16 of the other order"),
         pytest.param(TEXT.replace("\n", "\r\n").encode(), id="carriage returns"),
         pytest.param(TEXT.replace("\n", "\r").encode(), id="carriage returns alone"),
         pytest.param(TEXT.rstrip("\n").encode(), id="no newline at the end"),

@@ -14,7 +14,7 @@ from composeplat.compose.dotenv import EnvLines, evaluate_lines, parse_lines
 from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.options import Request
 from composeplat.compose.variables import Variables
-from composeplat.compose.yaml_reader import NodeCount, StopReading, decode, read_nodes
+from composeplat.compose.yaml_reader import NodeCount, StopReading, as_utf8, decode, read_nodes
 from composeplat.diagnostics import Report, Source, Span, join_some, quoted
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
@@ -71,7 +71,7 @@ class Sources:
 
     def nodes_of(self, content: bytes, path: str, base: Path) -> list[Node]:
         try:
-            source = decode(content, lambda text: self.make(path, base, text), self.report)
+            source = decode(as_utf8(content), lambda text: self.make(path, base, text), self.report)
             documents = read_nodes(source, self.report, self._node_count)
         except StopReading:
             self.complete = False
