@@ -9,6 +9,7 @@ Must not decide anything about Kubernetes.
 from __future__ import annotations
 
 import os.path
+from collections.abc import Callable
 from typing import Any
 
 from composeplat.compose.load import Loaded
@@ -17,8 +18,9 @@ from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
 from composeplat.compose.parse.build import with_cache_folders
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Context, Field
+from composeplat.compose.parse.modes import mode_of
 from composeplat.compose.parse.mounts import OMITTED_TYPES
-from composeplat.compose.values import is_host_path
+from composeplat.compose.values import BadValue, is_host_path
 from composeplat.compose.variables import VariableReferences
 from composeplat.diagnostics import PathKey, Report
 
@@ -51,7 +53,8 @@ def _written(node: Node, path: PathKey, loaded: Loaded) -> Any:
         case Scalar() if (source := _path_in(node, path)) is not None:
             return f"{_relative_at(node, source, loaded)}{_escaped(node.text[len(source) :])}"
         case Scalar():
-            return _escaped(node.to_plain())
+            mode = _mode_at(node, path)
+            return _escaped(node.to_plain()) if mode is None else mode
         case Mapping() if _is_volume(path):
             return _long_volume(node, path, loaded)
         case Mapping():
@@ -87,6 +90,21 @@ def _is_path(path: PathKey) -> bool:
             return section in _SECTIONS
         case _:
             return False
+
+
+def _mode_at(node: Scalar, path: PathKey) -> str | int | None:
+    """Return the mode of a file as octal text, and that of a volume in memory as a number, as Compose takes them."""
+    match path:
+        case (section, _, "configs" | "secrets", _, "mode") | (section, _, "build", "secrets", _, "mode"):
+            form: Callable[[int], str | int] = "0{:o}".format
+        case (section, _, "volumes", _, "tmpfs", "mode"):
+            form = int
+        case _:
+            return None
+    try:
+        return form(mode_of(node, node.text)) if section in _SECTIONS else None
+    except BadValue:
+        return None
 
 
 def _long_volume(node: Mapping, path: PathKey, loaded: Loaded) -> dict[str, Any]:

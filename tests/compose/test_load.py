@@ -762,3 +762,34 @@ def test_host_path(source: str, expected: str) -> None:
     loaded = folder.read("-", standard_input=text.encode()).loaded
 
     assert expected == loaded.project.services["web"].mounts[0].source
+
+
+@pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        ("0755", 0o755),
+        ("0o755", 0o755),
+        ("'755'", 0o755),
+        ("'$MODE'", 0o755),
+        ("$MODE", 0o755),
+        ("493", 0o755),
+        ("1023", 0o1777),
+    ],
+)
+def test_modes(written: str, mode: int, project: Project) -> None:
+    """A mode is octal, but a plain number without a leading zero is decimal, as Compose reads it."""
+    text = f"""
+services:
+  web:
+    image: nginx
+    volumes: [{{type: tmpfs, target: /a, tmpfs: {{mode: {written}}}}}]
+    configs: [{{source: a, mode: {written}}}]
+configs: {{a: {{content: x}}}}
+"""
+    reading = project(text, MODE="755").read(full=True)
+    web = reading.loaded.project.services["web"]
+
+    assert web.mounts[0].folder is not None
+    assert web.mounts[0].folder.mode == mode
+    # A file has no special bits: 1023 is an error there.
+    assert web.file_mounts[0].mode == (mode if mode <= 0o777 else 0o444)

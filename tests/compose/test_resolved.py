@@ -55,6 +55,23 @@ def test_service(project: Project, text: str, expected: dict[str, Any]) -> None:
     assert expected == resolved_definition(reading.loaded)["services"]["web"]
 
 
+def test_modes(project: Project) -> None:
+    """The mode of a file is octal text, and that of a volume in memory a number: Docker Compose refuses others."""
+    text = """
+services:
+  web:
+    build: {context: ., secrets: [{source: a, mode: 0o400}]}
+    configs: [{source: a, mode: 0440}, {source: b, mode: 288}, {source: c, mode: 0o440}, {source: d, mode: odd}]
+    secrets: [{source: a, mode: '440'}]
+    volumes: [{type: tmpfs, target: /a, tmpfs: {mode: 01777}}]
+"""
+    web = resolved_definition(project(text).read().loaded)["services"]["web"]
+
+    assert [item["mode"] for item in web["configs"]] == ["0440", "0440", "0440", "odd"]
+    assert [web["secrets"][0]["mode"], web["build"]["secrets"][0]["mode"]] == ["0440", "0400"]
+    assert web["volumes"][0]["tmpfs"] == {"mode": 0o1777}
+
+
 def test_env_files_go_into_the_environment(project: Project) -> None:
     """What env files give is in ``environment``, with its dollar signs doubled."""
     folder = project(

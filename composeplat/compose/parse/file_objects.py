@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 
@@ -13,12 +12,12 @@ from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.modes import read_file_mode
 from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.values import BadValue, clean_target, parse_int, parse_path
 from composeplat.names import is_object_key
 
-_MAX_MODE = 0o777
 _CONTENT_KEYS = ("file", "content", "environment")
 
 
@@ -136,17 +135,5 @@ def _parse_target(kind: FileKind, text: str) -> str:
 
 def _mode(section: Section) -> int:
     found = section.get("mode")
-    is_plain = found is not None and isinstance(found.node, Scalar) and found.node.plain
-    mode = found.value(partial(_parse_mode, is_plain=is_plain)) if found else None
+    mode = read_file_mode(found) if found else None
     return DEFAULT_FILE_MODE if mode is None else mode
-
-
-def _parse_mode(text: str, *, is_plain: bool) -> int:
-    """Read a mode: octal as a text or with a leading zero, and decimal as a number without one, as YAML says."""
-    if is_plain and re.fullmatch(r"[1-9][0-9]{0,4}", text):
-        mode = int(text)
-    else:
-        mode = int(text, 8) if re.fullmatch(r"(?:0o)?[0-7]{1,5}", text) else _MAX_MODE + 1
-    if mode > _MAX_MODE:
-        raise BadValue("must be the mode of a file, as in 0440")
-    return mode

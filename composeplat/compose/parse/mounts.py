@@ -11,6 +11,7 @@ from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.image_mounts import parse_image_mount
+from composeplat.compose.parse.modes import read_mode
 from composeplat.compose.parse.swarm_templates import describe_template
 from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE, HARMLESS_OPTIONS
 from composeplat.compose.parse.windows_paths import refuse_windows_path, refuse_windows_volume
@@ -19,7 +20,6 @@ from composeplat.compose.values import (
     clean_sub_path,
     clean_target,
     is_host_path,
-    parse_mode,
     parse_mount,
     parse_path,
     parse_size,
@@ -169,4 +169,5 @@ def _volume_options(section: Section, kind: str | None) -> tuple[str, bool]:
 
 def _tmpfs_options(section: Section) -> tuple[int | None, int | None]:
     inner = section.section("tmpfs", "services.*.volumes.*.tmpfs")
-    return (inner.optional("size", parse_size), inner.optional("mode", parse_mode)) if inner else (None, None)
+    mode = inner.get("mode") if inner else None
+    return (inner.optional("size", parse_size) if inner else None), (read_mode(mode) if mode else None)
