@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import yaml
@@ -293,7 +293,12 @@ class _Builder:
                     message = f"the merge key '<<' needs a mapping or a list of mappings, not {kind_of(base)}"
                     self.report.add("invalid-merge-key", key.span, (), message, "give it an alias such as *defaults")
                     continue
-                for name, entry in base.entries.items():
-                    if name not in mapping.entries:
-                        mapping.entries[name] = entry
-                        mapping.size += entry[0].size + entry[1].size
+                for name, (name_node, merged) in base.entries.items():
+                    own = mapping.get(name)
+                    if own is None:
+                        mapping.entries[name] = (name_node, merged)
+                        mapping.size += name_node.size + merged.size
+                    elif own.tag == _RESET and merged.tag != _RESET:
+                        # What is reset is what earlier files have; the value of the anchor takes its place.
+                        mapping.entries[name] = (name_node, replace(merged, tag=_OVERRIDE))
+                        mapping.size += merged.size

@@ -190,6 +190,19 @@ def test_a_third_file_sets_what_a_second_has_reset() -> None:
     assert once == {"environment": ["A=3"]}
 
 
+def test_reset_beside_a_merge_key() -> None:
+    """A reset removes what earlier files have, and the anchor's value takes its place."""
+    base = "services: {web: {image: a, ports: ['80'], command: a}}"
+    over = """
+x-web: &web {ports: ['81'], command: b}
+services: {web: {<<: *web, ports: !reset [], command: !reset null, image: c}}
+"""
+    whole, messages = merged(base, over)
+
+    assert messages == []
+    assert whole["services"]["web"] == {"image": "c", "ports": ["81"], "command": "b"}
+
+
 def test_reset_in_one_file() -> None:
     """A reset in the only file leaves the key out."""
     assert merged("a: 1\nb: !reset 2") == ({"a": 1}, [])
