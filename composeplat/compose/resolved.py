@@ -9,12 +9,14 @@ Must not decide anything about Kubernetes.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.profiles import limited_to
 from composeplat.compose.model import Build, Service
-from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, find_node, to_plain
 from composeplat.compose.parse.build import with_cache_folders
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Context, Field
@@ -30,6 +32,14 @@ _SECTIONS = ("services", "jobs")
 def plain_definition(document: Node) -> Any:
     """Return the definition with files merged and nothing substituted."""
     return to_plain(document)
+
+
+def limited_definition(loaded: Loaded, names: Collection[str]) -> dict[str, Any]:
+    """Return the definition with some of its services, and without what only the others use."""
+    document = loaded.document
+    return resolved_definition(
+        replace(loaded, document=limited_to(document, names)) if isinstance(document, Mapping) else loaded
+    )
 
 
 def resolved_definition(loaded: Loaded) -> dict[str, Any]:
@@ -58,7 +68,11 @@ def _written(node: Node, path: PathKey, loaded: Loaded) -> Any:
         case Mapping() if _is_volume(path):
             return _long_volume(node, path, loaded)
         case Mapping():
-            return {name: _written(value, (*path, name), loaded) for name, (_, value) in node.entries.items()}
+            return {
+                name: _written(value, (*path, name), loaded)
+                for name, (_, value) in node.entries.items()
+                if not (_is_dependencies(path) and _is_left_out(name, loaded))
+            }
         case Sequence():
             kept = [item for item in node if not _is_omitted(item, path, loaded)]
             return [_written(item, (*path, index), loaded) for index, item in enumerate(kept)]
@@ -115,10 +129,22 @@ def _long_volume(node: Mapping, path: PathKey, loaded: Loaded) -> dict[str, Any]
     return made
 
 
+def _is_dependencies(path: PathKey) -> bool:
+    """Whether a part of the definition is a service's ``depends_on``."""
+    return len(path) == len(("services", "NAME", "depends_on")) and path[0] in _SECTIONS and path[2] == "depends_on"
+
+
+def _is_left_out(name: str, loaded: Loaded) -> bool:
+    """Whether the output does not have a service: its profile is off, or it was not chosen."""
+    return all(find_node(loaded.document, section, name) is None for section in _SECTIONS)
+
+
 def _is_omitted(item: Node, path: PathKey, loaded: Loaded) -> bool:
-    """Whether the item of a list is a volume that the model leaves out, or a route to a service that is not active."""
+    """Whether the item of a list is a volume that the model leaves out, or refers to a service that is left out."""
+    if _is_dependencies(path):
+        return isinstance(item, Scalar) and _is_left_out(item.text, loaded)
     if path[:1] == ("endpoints",):
-        return _text_of(item, "service") in loaded.project.inactive
+        return _is_left_out(_text_of(item, "service"), loaded)
     kind = _text_of(item, "type") if _is_volume((*path, 0)) else ""
     return kind in OMITTED_TYPES and not (loaded.settings.full and kind == "image")
 

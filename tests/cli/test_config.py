@@ -103,6 +103,43 @@ def test_views(project: Project, view: str, expected: list[str]) -> None:
     assert expected == json.loads(shown(folder, *args, "--format", "json"))
 
 
+PARTS = """
+services:
+  web: {image: nginx, depends_on: [app], networks: [front]}
+  app:
+    image: app
+    depends_on: {db: {condition: service_started}, debug: {condition: service_started, required: false}}
+    networks: [back]
+  db: {image: postgres, volumes: ["data:/data"], networks: [back]}
+  other: {image: busybox, volumes: ["more:/more"], ports: ["80"], depends_on: [web]}
+  debug: {image: busybox, profiles: [debug]}
+endpoints: [{path: /, service: other, port: 80}]
+volumes: {data: , more: }
+networks: {front: , back: }
+"""
+
+
+def test_some_services(project: Project) -> None:
+    """With names, the output has these services and what they depend on, and nothing that only others use."""
+    folder = project(PARTS)
+    found = yaml.safe_load(shown(folder, "--full", "app"))
+
+    assert list(found["services"]) == ["app", "db"]
+    assert (list(found["volumes"]), list(found["networks"]), found["endpoints"]) == (["data"], ["back"], [])
+    assert shown(folder, "--full", "--services", "app").splitlines() == ["db", "app"]
+    assert "no service 'nope'" in folder.run("config", "nope").stderr
+    assert "--no-interpolate" in folder.run("config", "--no-interpolate", "app").stderr
+
+
+def test_a_dependency_whose_profile_is_off(project: Project) -> None:
+    """A dependency that the output lacks is not named in it: Docker Compose refuses such a file."""
+    folder = project(PARTS)
+
+    assert list(yaml.safe_load(shown(folder, "--full"))["services"]["app"]["depends_on"]) == ["db"]
+    dependencies = yaml.safe_load(shown(folder, "--full", "--profile", "debug"))["services"]["app"]["depends_on"]
+    assert list(dependencies) == ["db", "debug"]
+
+
 VARIABLES = "services: {web: {image: 'a${S}${F}${P}${D:-d}${U}${E}'}}"
 
 

@@ -74,14 +74,20 @@ def select(document: Node, chosen: Collection[str], named: Collection[str], repo
     if len(active) == len(profiles) or not isinstance(document, MappingNode):
         return Selection(document)
     inactive = {name: _shown_profiles(name, document) for name in profiles if name not in active}
-    dropped = {kind: _names_of_inactive(document, kind, active) for kind in _RESOURCES}
-    dropped |= dict.fromkeys(_SECTIONS, frozenset(inactive))
+    return Selection(limited_to(document, active), inactive)
+
+
+def limited_to(document: MappingNode, names: Collection[str]) -> MappingNode:
+    """Return a definition with some of its services, and without what only the others use."""
+    dropped = {kind: _names_of_others(document, kind, names) for kind in _RESOURCES}
+    others = frozenset(key.text for section in _SECTIONS for key, _ in _entries(document, section)) - {*names}
+    dropped |= dict.fromkeys(_SECTIONS, others)
     entries = {
         name: (key, _without(value, dropped.get(name, frozenset()))) for name, (key, value) in document.entries.items()
     }
     emptied = [kind for kind in _RESOURCES if dropped[kind] and not _has_entries(entries.get(kind))]
     kept = {name: entry for name, entry in entries.items() if name not in emptied}
-    return Selection(MappingNode(document.span, kept, document.tag, document.size), inactive)
+    return MappingNode(document.span, kept, document.tag, document.size)
 
 
 def _shown_profiles(name: str, document: Node) -> tuple[str, ...]:
@@ -95,12 +101,12 @@ def _has_entries(entry: tuple[Scalar, Node] | None) -> bool:
     return entry is not None and isinstance(entry[1], MappingNode) and bool(entry[1].entries)
 
 
-def _names_of_inactive(document: Node, kind: str, active: frozenset[str]) -> frozenset[str]:
-    """Return the names that inactive services alone use."""
+def _names_of_others(document: Node, kind: str, kept: Collection[str]) -> frozenset[str]:
+    """Return the names that the services which are not kept use alone."""
     used: dict[bool, set[str]] = {True: set(), False: set()}
     for section in _SECTIONS:
         for key, service in _entries(document, section):
-            used[key.text in active].update(_names_used(service, kind))
+            used[key.text in kept].update(_names_used(service, kind))
     return frozenset(used[False] - used[True])
 
 
