@@ -233,6 +233,12 @@ def test_a_text_where_a_list_is_wanted(project: Project) -> None:
     assert messages_and_hints(project, service("ports: '${P}'"), P="80") == [
         (f"{message} '${{P}}' (after substitution)", "")
     ]
+    assert messages_and_hints(project, service("depends_on: db")) == [
+        (
+            "error: services.web.depends_on must be a list or a mapping, not the text 'db'",
+            "write a list: depends_on: ['db']",
+        )
+    ]
 
 
 @pytest.mark.parametrize(

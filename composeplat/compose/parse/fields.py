@@ -178,7 +178,7 @@ class Field:
     def members(self, expected: str = "a mapping") -> Iterator[tuple[str, Field]]:
         """The entries of a mapping with user-defined names."""
         if not isinstance(self.node, Mapping):
-            self.report_type(expected)
+            self.report_type(expected, self._as_list() if "a list" in expected else "")
             return
         for key, value in self.node:
             # Merging converts list entries to keys; a path must not contain a variable's value.
