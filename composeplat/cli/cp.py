@@ -94,7 +94,7 @@ def _check(status: int, complaint: str, container: Command) -> None:
     if status == 0:
         return
     text = progress.masked_text(complaint)
-    if status in _NO_PROGRAM or "executable file not found" in text:
+    if status in _NO_PROGRAM:
         message = f"the container of service '{container.container}' has no program 'tar'"
         raise ComposeplatError(message, "add it to the image, or sync files with platform up")
     raise ComposeplatError(printable(text.splitlines()[0] if text else f"tar ended with status {status}"))

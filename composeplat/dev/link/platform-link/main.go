@@ -17,8 +17,9 @@ func main() {
 	if len(os.Args) == 4 && os.Args[1] == "exec" && os.Args[2] == "--config" {
 		status, err := machine.Exec(os.Args[3])
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			status = 1
+			var reason string
+			status, reason = machine.StartFailure(err)
+			fmt.Fprintln(os.Stderr, "error:", reason)
 		}
 		os.Exit(status)
 	}

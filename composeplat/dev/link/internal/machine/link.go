@@ -30,8 +30,9 @@ var errTakenOver = errors.New("another `platform up` took over")
 func Up(config *Config, events *Events) int {
 	status, err := up(config, events)
 	if err != nil {
-		events.Emit("failed", Event{"reason": err.Error()})
-		return 1
+		status, reason := StartFailure(err)
+		events.Emit("failed", Event{"reason": reason})
+		return status
 	}
 	return status
 }
