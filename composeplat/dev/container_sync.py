@@ -20,6 +20,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlencode
 
 from composeplat.cluster.snapshot import Object, container_statuses, service_of
 from composeplat.compose.watch_model import WatchExec
@@ -32,7 +33,8 @@ from composeplat.system.records import record
 
 _COPY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 120.0
-_MAX_ARGS_BYTES = 64 * 1024
+#: Arguments are in the URL of a request: proxies refuse one of 8 KiB.
+_MAX_ARGS_BYTES = 4 * 1024
 _NO_PROGRAM = (126, 127)
 #: How a message of the link begins, in place of one of a program in the container.
 _LINK_ERROR = "error: "
@@ -158,12 +160,24 @@ class ContainerFiles:
 
     def delete(self, paths: Sequence[str], folders: Sequence[str]) -> None:
         """Delete files, then those of some folders that are empty."""
-        for chunk in _chunks(paths):
-            args = ("rm", "-f", "--", *chunk)
-            self._check(args, *self._run(args, None, _COPY_TIMEOUT_S))
-        for chunk in _chunks(folders):
+        args = ("rm", "-f", "--")
+        for status, complaint in self._run_for(args, paths):
+            self._check(args, status, complaint)
+        for _ in self._run_for(("rmdir", "--"), folders):
             # A folder with files of the container stays, and so does one that is a volume.
-            self._run(("rmdir", "--", *chunk), None, _COPY_TIMEOUT_S)
+            pass
+
+    def _run_for(self, args: tuple[str, ...], paths: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """Run a command for paths; many are sent on the standard input, if the image has ``xargs``."""
+        chunks = list(_chunks(paths))
+        if len(chunks) > 1:
+            content = io.BytesIO("".join(f"{path}\0" for path in paths).encode())
+            status, complaint = self._run(("xargs", "-0", *args), content, _COPY_TIMEOUT_S)
+            if status not in _NO_PROGRAM:
+                yield status, complaint
+                return
+        for chunk in chunks:
+            yield self._run((*args, *chunk), None, _COPY_TIMEOUT_S)
 
     def modes(self, paths: Sequence[str]) -> dict[str, int]:
         """Return the modes of those files and folders that exist; none where the image has no ``stat``."""
@@ -202,7 +216,7 @@ class ContainerFiles:
     def _check(self, args: tuple[str, ...], status: int, complaint: str) -> None:
         if not status:
             return
-        if status in _NO_PROGRAM or "executable file not found" in complaint:
+        if status in _NO_PROGRAM:
             raise ComposeplatError(
                 f"the container has no program '{args[0]}'",
                 "add it to the image, write action: rebuild, or develop it with platform up, which brings an agent",
@@ -215,15 +229,16 @@ class ContainerFiles:
 
 
 def _chunks(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Split paths into lists that fit on a command line."""
+    """Split paths into lists that fit into the URL of a request."""
     chunk: list[str] = []
     size = 0
     for path in paths:
-        if chunk and size + len(path) > _MAX_ARGS_BYTES:
+        length = len(urlencode({"command": path})) + 1
+        if chunk and size + length > _MAX_ARGS_BYTES:
             yield chunk
             chunk, size = [], 0
         chunk.append(path)
-        size += len(path.encode()) + 1
+        size += length
     if chunk:
         yield chunk
 
@@ -238,10 +253,17 @@ def command_args(command: WatchExec) -> tuple[str, ...]:
 
 
 def emptied_folders(folder: WatchedFolder, deleted: Iterable[str]) -> list[str]:
-    """Return the folders of deleted files that are not here any more, as paths of the container, the deepest first."""
+    """Return deleted folders, and those of deleted files, that are not here any more: the deepest first.
+
+    They are paths of the container. What is a file or a link here now can't be written before its folder is gone.
+    """
     parents: dict[str, None] = {}
     for path in deleted:
         while path := posixpath.dirname(path):
             parents[path] = None
-    gone = [path for path in parents if not os.path.lexists(os.path.join(folder.local, path))]
+    gone = [path for path in parents if not _is_folder(os.path.join(folder.local, path))]
     return [folder.in_container(path) for path in sorted(gone, key=lambda path: (-path.count("/"), path))]
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)

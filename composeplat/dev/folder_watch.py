@@ -32,6 +32,7 @@ class FolderChange:
     """The number of the folder."""
     changed: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+    """Those of folders end in a slash."""
     is_first: bool = False
     """At the start: the folder is watched from now on, and ``changed`` are all its files."""
     keeps_modes: bool = True

@@ -7,6 +7,7 @@ Must not know a terminal, nor how a service is built or restarted: the command l
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import queue
 import tempfile
@@ -195,36 +196,49 @@ class WatchSession:
     def _copy(self) -> None:
         is_reported = False
         with Api(self.target.access) as api:
-            while (found := self._found.get()) is not None:
-                if isinstance(found, Exception):
-                    raise found
+            while None not in (taken := self._take()):
+                found = [each for each in taken if isinstance(each, FolderChange | FolderProblem)]
+                _raise_first(taken)
                 try:
-                    if isinstance(found, PodsChanged):
+                    self._handle(api, found)
+                    if len(found) < len(taken):
                         self._copy_missed(api)
-                    else:
-                        self._handle(api, found)
                     is_reported = False
                 except ApiError as error:
                     # While the cluster does not answer, its pods are listed twice a second.
                     if not is_reported:
-                        number = 0 if isinstance(found, PodsChanged) else found.number
-                        self.report_problem(self.folders[number].service, error)
+                        self.report_problem(self.folders[found[0].number if found else 0].service, error)
                     is_reported = True
 
-    def _handle(self, api: Api, found: FolderChange | FolderProblem) -> None:
-        folder = self.folders[found.number]
-        if isinstance(found, FolderProblem):
-            path = posixpath.join(folder.local, found.path)
-            self.on_event({"event": "watch-problem", "service": folder.service, "path": path, "reason": found.reason})
-            return
-        if found.is_first:
+    def _take(self) -> list[Found | PodsChanged | None]:
+        """Wait for a change, and take all that there are: a checkout is one copy, however many scans find it."""
+        taken = [self._found.get()]
+        with contextlib.suppress(queue.Empty):
+            while True:
+                taken.append(self._found.get_nowait())
+        return taken
+
+    def _handle(self, api: Api, found: Sequence[FolderChange | FolderProblem]) -> None:
+        services = {}
+        for each in found:
+            folder = self.folders[each.number]
+            if isinstance(each, FolderProblem):
+                path = posixpath.join(folder.local, each.path)
+                self.report("watch-problem", folder.service, path=path, reason=each.reason)
+            elif now := self._note(folder, each):
+                now.put_below(self._missed.get(folder.service, Changes()))
+                self._missed[folder.service] = services[folder.service] = now
+        for service, changes in services.items():
+            self._copy_into(api, service, changes)
+
+    def _note(self, folder: WatchedFolder, change: FolderChange) -> Changes | None:
+        if change.is_first:
             self.report("watching", folder.service, path=folder.rule.path, action=folder.rule.action.value)
         with self._lock:
-            now = self.state.note(found)
+            now = self.state.note(change)
             if any(state.due for state in self.state.services.values()):
                 self._is_due.set()
-        if now:
-            self._copy_into(api, folder.service, now)
+        return now
 
     def _copy_into(self, api: Api, service: str, changes: Changes) -> None:
         """Copy changes, and what was missed, into the known containers of a service; others get all changes."""
@@ -272,6 +286,12 @@ class WatchSession:
         self.report("watch-problem", service, path="", reason=f"{pod}: {reason}" if pod else reason)
 
 
+def _raise_first(found: Iterable[object]) -> None:
+    for each in found:
+        if isinstance(each, Exception):
+            raise each
+
+
 @dataclass(slots=True)
 class Copy:
     """One copy of changes into containers of a service, and the commands that follow it."""
@@ -298,16 +318,16 @@ class Copy:
                 return set()
             with ThreadPoolExecutor(min(len(containers), _MAX_PODS_AT_ONCE)) as pool:
                 results = list(pool.map(lambda found: self._into(found, archive if count else None), containers))
-        self.session.report(
-            "copied",
-            self.service,
-            pods=[found.pod for found, done in zip(containers, results, strict=True) if done],
-            files=count,
-            deleted=len(self.changes.deleted),
-            new_pods=self.is_new,
-            seconds=round(time.monotonic() - began, 3),
-        )
+        done = [found.pod for found, is_done in zip(containers, results, strict=True) if is_done]
+        self._report(done, count, round(time.monotonic() - began, 3))
         return self._unreached
+
+    def _report(self, pods: Sequence[str], count: int, seconds: float) -> None:
+        """Report the copy, unless all that changed was gone before it was read."""
+        deleted = sum(not path.endswith("/") for _, path in self.changes.deleted)
+        if count or deleted:
+            numbers = {"files": count, "deleted": deleted}
+            self.session.report("copied", self.service, pods=pods, **numbers, new_pods=self.is_new, seconds=seconds)
 
     def _into(self, container: Container, archive: Path | None) -> bool:
         files = self.session.files_of(self.service, container)
@@ -346,7 +366,8 @@ class Copy:
             gone.setdefault(number, []).append(path)
         for number, paths in gone.items():
             folder = self.session.folders[number]
-            files.delete([folder.in_container(path) for path in paths], emptied_folders(folder, paths))
+            removed = [folder.in_container(path) for path in paths if not path.endswith("/")]
+            files.delete(removed, emptied_folders(folder, paths))
 
     def _run(self, files: ContainerFiles, container: Container, folder: WatchedFolder) -> None:
         if folder.rule.command is None:

@@ -7,6 +7,8 @@ import io
 import os
 import tarfile
 from pathlib import Path
+from unittest.mock import Mock
+from urllib.parse import urlencode
 
 import pytest
 
@@ -14,6 +16,7 @@ from composeplat.compose.model import HostFile
 from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule
 from composeplat.dev.container_sync import (
     Container,
+    ContainerFiles,
     command_args,
     emptied_folders,
     give_modes,
@@ -103,6 +106,33 @@ def test_no_link_is_followed(folder: WatchedFolder, tmp_path: Path) -> None:
 def test_emptied_folders(folder: WatchedFolder) -> None:
     """Folders of deleted files that are gone here are deleted too, the deepest first, but never the target."""
     assert emptied_folders(folder, ["sub/b", "x/y/z", "x/y/a", "a"]) == ["/app/x/y", "/app/x"]
+    # Those that a file or a link replaces here are in its way: tar removes no folder.
+    assert emptied_folders(folder, ["link/b", "sub/a.sh/b"]) == ["/app/sub/a.sh", "/app/link"]
+    # A folder that was deleted after its files, or was empty, has a change of its own; another may be here again.
+    assert emptied_folders(folder, ["x/y/", "sub/"]) == ["/app/x/y", "/app/x"]
+
+
+@pytest.mark.parametrize("has_xargs", [True, False])
+def test_many_deleted_files(monkeypatch: pytest.MonkeyPatch, *, has_xargs: bool) -> None:
+    """Their paths are not in URLs that a proxy refuses: they were, up to 64 KiB; few need no ``xargs``."""
+    ran: list[tuple[tuple[str, ...], bytes]] = []
+
+    def run(_: object, args: tuple[str, ...], content: io.BytesIO | None, __: float) -> tuple[int, str]:
+        ran.append((args, content.read() if content else b""))
+        return (0, "") if has_xargs or args[0] != "xargs" else (127, "")
+
+    monkeypatch.setattr(ContainerFiles, "_run", run)
+    files = ContainerFiles(Mock(), Mock(), {})
+    files.delete(["/a b", "/c"], ["/d"])
+    assert ran == [(("rm", "-f", "--", "/a b", "/c"), b""), (("rmdir", "--", "/d"), b"")]
+
+    ran.clear()
+    paths = [f"/ü/{number}" for number in range(1000)]
+    files.delete(paths, [])
+    listed = "".join(f"{path}\0" for path in paths).encode()
+    assert ran[0] == (("xargs", "-0", "rm", "-f", "--"), listed)
+    assert [path for args, _ in ran[1:] for path in args[3:]] == ([] if has_xargs else paths)
+    assert max(len(urlencode({"command": args}, doseq=True)) for args, _ in ran) < 4400
 
 
 def pod(name: str, *, service: str = "web", phase: str = "Running", state: str = "running", **more: object) -> object:

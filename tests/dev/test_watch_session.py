@@ -134,6 +134,46 @@ def test_a_change_while_the_cluster_does_not_answer(
 
 
 @pytest.mark.timeout(60)
+def test_changes_during_a_copy_are_one_copy(
+    session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many scans see a checkout: each was a copy of its own. What is gone before it is read is no copy of nothing."""
+    web = pod(replica_set(deployment("web")), state=running())
+    web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
+    server.answers[PODS] = given(web)
+    session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
+    monkeypatch.setattr(LiveList, "wait", lambda _: time.sleep(0.05))
+    for name in ("first", "second", "third"):
+        (tmp_path / name).write_text(name)
+    is_copying, is_saved = threading.Event(), threading.Event()
+
+    def unpack(*_: object) -> None:
+        is_copying.set()
+        is_saved.wait(20)
+
+    monkeypatch.setattr(ContainerFiles, "unpack", unpack)
+    monkeypatch.setattr(ContainerFiles, "delete", lambda *_: None)
+
+    def save() -> None:
+        work.report(FolderChange(1, changed=("gone",)))
+        work.report(FolderChange(1, changed=("first",)))
+        is_copying.wait(20)
+        for name in ("second", "third"):
+            work.report(FolderChange(1, changed=(name,)))
+        work.report(FolderChange(1, deleted=("old/", "old/a")))
+        is_saved.set()
+        until(lambda: len(copies(work)) == 2)
+        work.report(FolderChange(1, changed=("gone",), deleted=("empty/",)))
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = save
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
+
+    assert copies(work) == [(1, 0), (2, 1)]
+
+
+@pytest.mark.timeout(60)
 def test_a_change_while_a_container_is_not_reached(
     session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,3 +233,7 @@ def test_why_a_copy_failed(
 
 def problems(work: Builds) -> list[str]:
     return [event["reason"] for event in work.events if event["event"] == "watch-problem"]
+
+
+def copies(work: Builds) -> list[tuple[int, int]]:
+    return [(event["files"], event["deleted"]) for event in work.events if event["event"] == "copied"]

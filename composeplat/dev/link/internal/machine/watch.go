@@ -195,7 +195,8 @@ func (w *watchedFolder) report(view *tree.View) {
 	}
 }
 
-// A comparison finds the paths that differ between two scans: files and links, and folders that are empty.
+// A comparison finds the paths that differ between two scans: files and links, new folders that are empty, and deleted folders,
+// whose paths end in a slash.
 type comparison struct {
 	folder           *watchedFolder
 	before, after    *tree.View
@@ -224,6 +225,9 @@ func (d *comparison) compare(name string, before, after *core.Entry) {
 	}
 	if isFolder && isShown(before) && d.folder.isIncluded(name, false) {
 		d.Deleted = append(d.Deleted, name)
+	}
+	if before != nil && before.Kind == core.EntryKind_Directory && !isFolder && d.folder.isIncluded(name, true) {
+		d.Deleted = append(d.Deleted, name+"/")
 	}
 	if isFolder && !wasFolder && name != "" && len(after.Contents) == 0 && d.folder.isIncluded(name, true) {
 		d.Changed = append(d.Changed, name)

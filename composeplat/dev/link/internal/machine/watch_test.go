@@ -103,12 +103,14 @@ func TestChangesOfAFolderAreReported(t *testing.T) {
 	w.expect("changed", "changed", "a")
 	must(t, os.Remove(filepath.Join(w.here, "sub/c")))
 	w.expect("changed", "deleted", "sub/c")
-	must(t, os.RemoveAll(filepath.Join(w.here, "sub")))
-	w.expect("changed", "deleted", "sub/b")
+	must(t, os.Rename(filepath.Join(w.here, "sub"), filepath.Join(filepath.Dir(w.here), "gone")))
+	w.expect("changed", "deleted", "sub/ sub/b")
 	must(t, os.Symlink("a", filepath.Join(w.here, "link")))
 	w.expect("changed", "changed", "link")
 	must(t, os.Mkdir(filepath.Join(w.here, "empty"), 0o755))
 	w.expect("changed", "changed", "empty")
+	must(t, os.Remove(filepath.Join(w.here, "empty")))
+	w.expect("changed", "deleted", "empty/")
 }
 
 func TestAFileThatBecomesAFolderIsDeletedToo(t *testing.T) {
