@@ -77,6 +77,20 @@ def without_dashes(command: list[str]) -> list[str]:
     return command[1:] if command[:1] == ["--"] else command
 
 
+def utf8_texts(texts: Iterable[str], parameter: str) -> tuple[str, ...]:
+    return tuple(utf8_text(text, parameter) for text in texts)
+
+
+def utf8_text(text: str, parameter: str) -> str:
+    """Refuse a text for a container that is not UTF-8: on its way, JSON would change it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"must be UTF-8, as Kubernetes takes nothing else, not {quoted(printable(text))}"
+        raise typer.BadParameter(message, param_hint=parameter) from error
+    return text
+
+
 def _message(command: str, unexpected: list[str], option: str) -> str:
     shown = ", ".join(quoted(printable(argument)) for argument in unexpected)
     message = f"Got unexpected argument{'s' if len(unexpected) > 1 else ''} {shown}"

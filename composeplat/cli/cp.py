@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from composeplat import progress
-from composeplat.cli.arguments import App
+from composeplat.cli.arguments import App, utf8_text
 from composeplat.cli.exec import find_container
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
@@ -35,6 +35,8 @@ app = App()
 _STREAM = "-"
 _NO_PROGRAM = (126, 127)
 _MAX_SHOWN = 3
+#: How GNU tar ends its warnings about files that a program writes meanwhile: the archive is whole.
+_CHANGED = ("file changed as we read it", "File removed before we read it")
 _KIB, _MIB = 1024, 1024 * 1024
 
 
@@ -43,6 +45,7 @@ def run(choice: Choice, source: str, target: str) -> int:
     if bool(service) == bool(other):
         needed = "a path on this machine; copy to it first, then from it" if service else "SERVICE:PATH"
         raise typer.BadParameter(f"one of them must be {needed}", param_hint="SOURCE TARGET")
+    utf8_text(path if service else other_path, "SERVICE:PATH")
     planned = plan_for(replace(choice, named_services=(service or other,)), looking=True)
     if planned is None:
         return int(Exit.INVALID)
@@ -58,8 +61,17 @@ def _copy_out(planned: Planned, container: Command, path: str, target: str) -> i
         return container_commands.run_command(command, planned.target, os.environ)
     with container_commands.open_command(command, planned.target, os.environ) as piped:
         copied = unpack(piped.output, path, Path(os.path.expanduser(target)))
-        _check(*piped.end(), container)
+        status, complaint = piped.end()
+    if _is_warning(status, complaint):
+        progress.note(printable(progress.masked_text(complaint.splitlines()[0])))
+    else:
+        _check(status, complaint, container)
     return _report(copied)
+
+
+def _is_warning(status: int, complaint: str) -> bool:
+    lines = complaint.splitlines()
+    return status == 1 and bool(lines) and all(line.endswith(_CHANGED) for line in lines)
 
 
 def _copy_in(planned: Planned, container: Command, source: str, target: str) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from composeplat.cli import options as opt
-from composeplat.cli.arguments import App, without_dashes
+from composeplat.cli.arguments import App, utf8_texts, without_dashes
 from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
@@ -55,10 +55,10 @@ def find_container(planned: Planned, service: str, usage: str) -> Command:
 
 
 def _given_command(command: list[str]) -> tuple[str, ...]:
-    args = without_dashes(command)
+    args = utf8_texts(without_dashes(command), "COMMAND")
     if not args:
         raise typer.BadParameter("names no command", param_hint="--")
-    return tuple(args)
+    return args
 
 
 @app.command(

@@ -133,16 +133,21 @@ class JsonLines:
 
 @mutable
 class Lines:
-    """Prints a line for each change, and one every 15 seconds while nothing changes."""
+    """Prints a line for each change, and one every 15 seconds while nothing changes, except during a session."""
 
     _latest: dict[str, ServiceProgress] = field(default_factory=dict)
     _steps: dict[str, tuple[Step, float]] = field(default_factory=dict)
     """The running steps and their start times."""
     _shown_steps: set[str] = field(default_factory=set)
+    _is_session: bool = False
+    """Nothing is waited for: a program runs, or files are watched."""
     _last_line_at: float = field(default_factory=time.monotonic)
     _started: float = field(default_factory=time.monotonic)
 
     def handle(self, event: Event) -> None:
+        self._is_session = isinstance(event, SessionEvent) or (
+            self._is_session and not isinstance(event, ServiceProgress | Step)
+        )
         match event:
             case ServiceProgress():
                 self._latest[event.service] = event
@@ -177,7 +182,7 @@ class Lines:
             if step.is_transient and step.name not in self._shown_steps and now - since > _MIN_STEP_S:
                 self._shown_steps.add(step.name)
                 self._write_line(progress.event_message(step))
-        if now - self._last_line_at > _STILL_INTERVAL_S:
+        if now - self._last_line_at > _STILL_INTERVAL_S and not self._is_session:
             self._write_line(self._still(now))
 
     def _still(self, now: float) -> str:

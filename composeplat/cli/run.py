@@ -12,7 +12,7 @@ import typer
 
 from composeplat import progress
 from composeplat.cli import options as opt
-from composeplat.cli.arguments import App, without_dashes
+from composeplat.cli.arguments import App, utf8_text, utf8_texts, without_dashes
 from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
@@ -140,8 +140,12 @@ def _environment(pairs: list[str]) -> dict[str, str]:
             raise typer.BadParameter(f"must be NAME=value, not '{printable(name)}'", param_hint="--env")
         value = os.environ.get(name) if value is None else value
         if value is not None:
-            found[name] = value
+            found[name] = utf8_text(value, "--env")
     return found
+
+
+def _entrypoint(text: str) -> tuple[str, ...]:
+    return _parsed(split_command, utf8_text(text, "--entrypoint"), "--entrypoint")
 
 
 def _user(text: str) -> User:
@@ -198,10 +202,10 @@ def run_command(
 ) -> int:
     """Run a command in a pod of its own, with the settings of a service, and exit with its status."""
     options = RunOptions(
-        command=tuple(without_dashes(command or [])),
-        entrypoint=None if entrypoint is None else _parsed(split_command, entrypoint, "--entrypoint"),
+        command=utf8_texts(without_dashes(command or []), "COMMAND"),
+        entrypoint=None if entrypoint is None else _entrypoint(entrypoint),
         environment=_environment(env or []),
-        working_dir=working_dir,
+        working_dir=utf8_text(working_dir, "--workdir"),
         user=_user(user),
         detached=detach,
         kept=detach or not rm,

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from composeplat import progress
-from composeplat.cli.arguments import App
+from composeplat.cli.arguments import App, utf8_text, utf8_texts
 from composeplat.cli.compose_commands import UNDEVELOPED
 from composeplat.cli.console import is_terminal, raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
@@ -218,7 +218,7 @@ def _variables(assignments: Iterable[str]) -> dict[str, str]:
         if not name:
             raise typer.BadParameter(f"must be NAME=VALUE, not '{printable(text)}'", param_hint="--env")
         if equals or name in os.environ:
-            made[name] = value if equals else os.environ[name]
+            made[name] = utf8_text(value if equals else os.environ[name], "--env")
     return made
 
 
@@ -299,6 +299,7 @@ def up_command(
 
         return run_watch(choice, tuple(filter(None, (service, *(command or ())))), deploy_first=True)
     service, args = _split_at_dashes(service, command or [])
+    args = utf8_texts(args, "COMMAND")
     options = UpArguments(
         service=service,
         command=args,

@@ -66,6 +66,7 @@ def unpack(archive: IO[bytes], source: str, target: Path) -> Copied:
             first = tar.next()
             if first is None:
                 return copied
+            _refuse_link(first, source)
             folder, prefix = _place(first, source, target)
             writer = FolderWriter(folder)
             try:
@@ -83,6 +84,14 @@ def unpack(archive: IO[bytes], source: str, target: Path) -> Copied:
     except OSError as error:
         raise ComposeplatError(f"can't write below {quoted(str(target))}: {error.strerror or error}") from error
     return copied
+
+
+def _refuse_link(first: tarfile.TarInfo, source: str) -> None:
+    if first.issym() and not is_content(source):
+        path = posixpath.normpath(source)
+        leads_to = posixpath.normpath(posixpath.join(posixpath.dirname(path), first.linkname))
+        message = f"{quoted(printable(path))} is a link in the container, which is not copied"
+        raise ComposeplatError(message, f"copy what it leads to: {quoted(printable(leads_to))}")
 
 
 def _place(first: tarfile.TarInfo, source: str, target: Path) -> tuple[Path, tuple[str, ...]]:

@@ -368,6 +368,17 @@ def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) ->
     assert still(capsys) == "still running, 0 s"
 
 
+@pytest.mark.usefixtures("soon")
+def test_no_sign_of_life_in_a_session(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program runs or files are watched, so nothing is waited for until the next step: a line came every 15 s."""
+    with Screen():
+        progress.emit(progress.SessionEvent({"event": "watching"}, "watching"))
+        time.sleep(0.5)
+        assert capsys.readouterr().err == "watching\n"
+    session = progress.SessionEvent({"event": "watching"}, "watching")
+    assert still(capsys, session, progress.Step(name="building", is_transient=True)) == "still building, 0 s"
+
+
 def test_no_sign_of_life_while_things_change() -> None:
     """Shortly after a change nothing is reported."""
     assert elsewhere("made namespace team", DRAWN) == "made namespace team\n"

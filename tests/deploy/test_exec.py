@@ -67,7 +67,7 @@ def test_a_terminal(web: Environment) -> None:
 
 
 def test_commands_that_can_not_run(web: Environment) -> None:
-    """An unknown service, and a program that is missing or not executable, are reported in a line, with Docker's statuses."""
+    """An unknown service, and a program that is missing or not executable: a line, and the statuses of Docker."""
     unknown = run(web, "api", "true")
     message, mark, path = unknown[2].partition(b"log of this run: ")
     assert (unknown[0], message) == (1, b"error: there is no service 'api'\n  hint: services are: web\n")

@@ -148,6 +148,14 @@ def test_links_are_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "target" / "up").is_symlink()
 
 
+@pytest.mark.parametrize(("target", "path"), [("releases/2", "/srv/releases/2"), ("/data", "/data")])
+def test_a_source_that_is_a_link(tmp_path: Path, target: str, path: str) -> None:
+    """It is refused, and the hint names what to copy: nothing was copied, which passed for a success."""
+    with pytest.raises(ComposeplatError, match="'/srv/app' is a link in the container") as raised:
+        unpack(archive(("./app", None, link(target))), "/srv/app/", tmp_path)
+    assert raised.value.hint == f"copy what it leads to: '{path}'"
+
+
 def test_links_that_lie_there_are_not_followed(tmp_path: Path) -> None:
     """A file in place of a link replaces it; a link to a folder is no folder."""
     outside = tmp_path / "outside"
