@@ -41,7 +41,7 @@ class KubeConfig:
 
     paths: list[Path]
     pod_namespace: str = ""
-    """That of the pod whose service account is used, as there is no context."""
+    """That of the pod in which this runs; as for kubectl, it is that of each context that names none."""
     problems: list[str] = field(default_factory=list)
     """Why a file that is there can't be read, as a clause with its path."""
     current: str = ""
@@ -75,7 +75,7 @@ def read_kubeconfig(environment: Mapping[str, str], named: str = "") -> KubeConf
             config.clusters.setdefault(name, (entry, path.parent))
         for name, entry in _entries(read, "users", "user"):
             config.users.setdefault(name, (entry, path.parent))
-    if _is_in_cluster(config, environment, named):
+    if _is_in_pod(environment):
         config.pod_namespace = environment.get("POD_NAMESPACE") or _read_pod_namespace()
     return config
 
@@ -166,8 +166,11 @@ def _split(cluster: Mapping[str, Any], context: str) -> SplitResult:
 
 def _is_in_cluster(config: KubeConfig, environment: Mapping[str, str], named: str) -> bool:
     """Whether the service account of a pod is used: a file that is named and has no context is a mistake."""
-    is_possible = _IN_CLUSTER.exists() and environment.get("KUBERNETES_SERVICE_HOST")
-    return bool(is_possible and not config.contexts and not named)
+    return _is_in_pod(environment) and not config.contexts and not named
+
+
+def _is_in_pod(environment: Mapping[str, str]) -> bool:
+    return bool(environment.get("KUBERNETES_SERVICE_HOST")) and _IN_CLUSTER.exists()
 
 
 def _read_pod_namespace() -> str:

@@ -627,7 +627,7 @@ def test_namespace_within_a_pod(
     written: str | None,
     expected: str,
 ) -> None:
-    """Without a kubeconfig it is that of the pod, as for kubectl."""
+    """It is that of the pod without a kubeconfig, and for a context that names none, as for kubectl."""
     monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
     if written is not None:
         (tmp_path / "namespace").write_text(written)
@@ -636,8 +636,22 @@ def test_namespace_within_a_pod(
     within = read_kubeconfig(environment)
     assert (within.namespace(), within.namespaces()) == (expected, (expected or "default",))
     assert context_namespace(environment) == expected
-    with_kubeconfig = {**environment, "KUBECONFIG": write(tmp_path / "config", config())}
-    assert context_namespace(with_kubeconfig) == context_namespace(variables) == ""
+    kubeconfig = write(tmp_path / "config", config())
+    assert context_namespace({**environment, "KUBECONFIG": kubeconfig}) == expected
+    assert context_namespace(environment, kubeconfig) == expected
+    assert context_namespace(variables) == ""
+
+
+@pytest.mark.parametrize("namespace", ["own", "default"])
+def test_namespace_of_a_context_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, namespace: str) -> None:
+    """A context's own namespace goes before that of the pod, also if it is the usual one."""
+    monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
+    (tmp_path / "namespace").write_text("team")
+    written = config()
+    written["contexts"][0]["context"]["namespace"] = namespace
+
+    environment = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBECONFIG": write(tmp_path / "config", written)}
+    assert context_namespace(environment) == namespace
 
 
 def test_a_kubeconfig_that_is_named_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
