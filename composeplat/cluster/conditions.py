@@ -43,9 +43,6 @@ from composeplat.cluster.snapshot import (
 from composeplat.diagnostics import format_count
 from composeplat.system.records import record
 
-#: The message of a job in its first try.
-RUNS = "is running"
-
 
 class WorkloadState(IntEnum):
     ABSENT = 0
@@ -71,6 +68,8 @@ class ServiceStatus:
     """The pods that keep an old revision until someone deletes them."""
     waits_for_outdated: bool = False
     """Only outdated pods are not ready, which no deploy can change."""
+    is_as_meant: bool = False
+    """It is not done, and that is no problem: a Job runs, and none of its tries is known to have failed."""
 
     @property
     def is_done(self) -> bool:
@@ -140,14 +139,20 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
         return _failed(cause, 0, 1, names)
     retry = job_retry_cause(job, pods)
     if any(is_running(pod) for pod in pods):
-        message = f"{RUNS}; {retry.message}" if retry else RUNS
-        return ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=names, retry=retry)
+        return _running_job(retry, names)
     held = next(filter(None, map(held_by_others, alive)), ())
     if held:
         message = f"its container has ended, but '{held[0]}' in its pod still runs, which is no service"
         return ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=names)
     message = _waiting_reason(alive, snapshot) or (retry.message if retry else "")
     return ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=names, retry=retry)
+
+
+def _running_job(retry: Cause | None, pods: tuple[str, ...]) -> ServiceStatus:
+    message = f"is running; {retry.message}" if retry else "is running"
+    return ServiceStatus(
+        state=WorkloadState.STARTED, message=message, desired=1, pods=pods, retry=retry, is_as_meant=retry is None
+    )
 
 
 def _long_running(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:

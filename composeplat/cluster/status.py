@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from composeplat.cluster.cause import Cause
-from composeplat.cluster.conditions import RUNS, WorkloadState, describe_outdated_pods, service_status
+from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.pod_status import PodRow, pod_rows
 from composeplat.cluster.schedules import ScheduleStatus, schedule_status
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of
@@ -123,7 +123,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
     elif schedule and state == STATE_NAMES[WorkloadState.READY]:
         state = SCHEDULED
     cause = found.cause or found.retry or (last.cause if last else None)
-    waits = found.state in _NOT_THERE_YET and state != ASLEEP and found.message != RUNS
+    waits = found.state in _NOT_THERE_YET and state != ASLEEP and not found.is_as_meant
     its_own = [status for status in statuses if status["name"] == service.cluster_name] or statuses
     problem = found.message if waits else _last_end(its_own, now)
     if schedule:

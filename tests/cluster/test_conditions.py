@@ -373,6 +373,8 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
 
 # jobs -----------------------------------------------------------------------------------------------------------------
 
+RUNNING_JOB = ServiceStatus(state=WorkloadState.STARTED, message="is running", desired=1, is_as_meant=True)
+
 
 @pytest.mark.parametrize(
     ("pods", "expected"),
@@ -384,19 +386,17 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
         ),
         pytest.param(
             [pod(MIGRATE, state=running())],
-            ServiceStatus(state=WorkloadState.STARTED, message="is running", desired=1, pods=("migrate-x7k2p",)),
+            replace(RUNNING_JOB, pods=("migrate-x7k2p",)),
             id="running",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(0, "Completed"))],
-            ServiceStatus(state=WorkloadState.STARTED, message="is running", desired=1, pods=("migrate-x7k2p",)),
+            replace(RUNNING_JOB, pods=("migrate-x7k2p",)),
             id="ended-and-not-yet-counted",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(1)), pod(MIGRATE, "second", state=running())],
-            ServiceStatus(
-                state=WorkloadState.STARTED, message="is running", desired=1, pods=("migrate-x7k2p", "migrate-second")
-            ),
+            replace(RUNNING_JOB, pods=("migrate-x7k2p", "migrate-second")),
             id="second-try",
         ),
         pytest.param(
