@@ -169,7 +169,7 @@ def _describe(access: Access, error: Exception, timeout: float) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of an error, of TLS without the places in its library."""
+    """Return the reason of an error, without the names and places of a library."""
     match error:
         case ssl.SSLCertVerificationError():
             found = error.verify_message.rpartition("mismatch, ")[2].rstrip(".")
@@ -178,6 +178,12 @@ def _reason(error: Exception) -> str:
             return "it does not answer with TLS"
         case ssl.SSLError(reason=str(reason)):
             return f"TLS failed: {reason.replace('_', ' ').lower()}"
+        case http.client.IncompleteRead():
+            return "the connection ended in the middle of a response"
+        case http.client.RemoteDisconnected():
+            return "the connection ended without a response"
+        case http.client.HTTPException():
+            return "it does not answer with HTTP"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return str(reason).lower()
 

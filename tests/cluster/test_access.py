@@ -6,8 +6,10 @@ import base64
 import http.client
 import json
 import socket
+import socketserver
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -942,10 +944,46 @@ def test_connections_that_always_break(server: Server, *, kept: bool) -> None:
     with Api(server.access) as api:
         if kept:
             api.get("/a")
-        with pytest.raises(ApiError, match=r"can't be reached: remote end closed connection without response$"):
+        with pytest.raises(ApiError, match=r"can't be reached: the connection ended without a response$"):
             api.get("/b")
 
     assert server.paths == ["/a"] * kept + ["/b"] * 5
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{}",
+            "the connection ended in the middle of a response",
+            id="cut-off",
+        ),
+        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", "it does not answer with HTTP", id="ssh"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nA: " + b"a" * 70_000, "it does not answer with HTTP", id="long-line"),
+    ],
+)
+def test_responses_that_are_none(sent: bytes, reason: str) -> None:
+    """What comes instead of a response, or is the half of one, is named in words of its own."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _sending(sent)) as other:
+        thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            access = replace(HERE, port=other.server_address[1], plain=True, authority="", context="")
+            with Api(access) as api, pytest.raises(ApiError, match=rf"can't be reached: {reason}$"):
+                api.get("/a")
+        finally:
+            other.shutdown()
+            thread.join()
+
+
+def _sending(sent: bytes) -> type[socketserver.BaseRequestHandler]:
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.request.sendall(sent)
+
+    return Handler
 
 
 @pytest.mark.usefixtures("soon")
