@@ -969,7 +969,7 @@ def test_responses_that_are_none(sent: bytes, reason: str) -> None:
         thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            access = replace(HERE, port=other.server_address[1], plain=True, authority="", context="")
+            access = Access(host="127.0.0.1", port=other.server_address[1], plain=True)
             with Api(access) as api, pytest.raises(ApiError, match=rf"can't be reached: {reason}$"):
                 api.get("/a")
         finally:
