@@ -20,6 +20,7 @@ from composeplat.diagnostics import MissingPiece, printable
 #: OpenSSL's names of an answer that is no TLS.
 _WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 _AUTHORITY_FIX = "check 'certificate-authority-data' in the kubeconfig, or get a new one"
+_LOGIN_FIX = "they may have expired: log in to the cluster again, or get a new kubeconfig"
 _NAME_FIX = "set 'tls-server-name' in the kubeconfig to a name in the certificate, or 'server' to such an address"
 #: OpenSSL's number of an error in a certificate -> the fix.
 _CERTIFICATE_FIXES = {
@@ -151,7 +152,7 @@ def why_refused(access: Access) -> tuple[str, str]:
     """Return the message for credentials that a server refuses, and the fix."""
     who = f"context '{access.context}'" if access.context else "the kubeconfig"
     message = f"the API server at {access.address} does not accept the credentials of {who}"
-    return message, "credentials are sent to an https:// server only" if access.plain else ""
+    return message, "credentials are sent to an https:// server only" if access.plain else _LOGIN_FIX
 
 
 def why_unreachable(access: Access, error: Exception, timeout: float) -> tuple[str, str]:

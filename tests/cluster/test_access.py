@@ -1157,6 +1157,17 @@ def test_authority(secure: Server, keys: Path, form: str) -> None:
     assert secure.paths == ["/version"]
 
 
+def test_unauthorized_with_tls(secure: Server, keys: Path) -> None:
+    """Credentials that a server was sent and does not accept, which most often expired, have a fix of their own."""
+    secure.otherwise = refusal(401, "Unauthorized")
+    access = replace(secure.access, server_name="api.internal", authority=str(keys / "server.crt"))
+
+    with Api(access) as api, pytest.raises(ApiError, match="does not accept the credentials") as caught:
+        api.get("/version")
+
+    assert caught.value.hint == "they may have expired: log in to the cluster again, or get a new kubeconfig"
+
+
 def test_authority_as_data_beside_a_file(secure: Server, keys: Path, tmp_path: Path) -> None:
     """Data goes before a file, which may be another machine's."""
     text = (keys / "server.crt").read_text()
