@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Protocol
 
 from composeplat.diagnostics import ComposeplatError
@@ -45,7 +45,7 @@ class Batches:
         self._may_read.set()
         self._has_ended = False
 
-    async def read(self) -> AsyncIterator[bytes]:
+    async def read(self) -> AsyncGenerator[bytes]:
         """Yield batches until the lines end; a reader that goes away stops them."""
         start_thread("ui-logs", self._fill, self._fail)
         try:

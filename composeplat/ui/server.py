@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from html import escape
 from http import HTTPStatus
 from pathlib import Path
@@ -30,6 +30,7 @@ from composeplat.ui.access import API_PREFIX, RESPONSE_HEADERS, SIGN_IN_PATH, Ga
 from composeplat.ui.actions import ActionRefused, Actions, Commands, Name
 from composeplat.ui.log_batches import Batches
 from composeplat.ui.site import Environment, LogRequest, Site
+from composeplat.ui.stream_turns import StreamTurns
 from composeplat.ui.topics import Hub
 
 PAGE_FOLDER = Path(__file__).parent / "page"
@@ -62,6 +63,7 @@ class Server:
         self._site, self._gate = site, gate
         self._served: dict[tuple[str, str], Served] = {}
         self._hub: Hub | None = None
+        self._turns = StreamTurns()
         of_environment = f"{API_PREFIX}environments/{{namespace}}/{{name}}"
         self.app: ASGIApp = Starlette(
             routes=[
@@ -100,10 +102,10 @@ class Server:
     async def _stream_site(self, _: Request) -> Response:
         if self._hub is None:
             self._hub = Hub(self._site.sources, asyncio.get_running_loop())
-        return StreamingResponse(_read(self._hub), media_type=_STREAM_TYPE)
+        return self._respond(_read(self._hub))
 
     async def _stream(self, request: Request) -> Response:
-        return StreamingResponse(_read((await self._find(request)).hub), media_type=_STREAM_TYPE)
+        return self._respond(_read((await self._find(request)).hub))
 
     async def _logs(self, request: Request) -> Response:
         found = await self._find(request)
@@ -112,7 +114,10 @@ class Server:
             services=tuple(request.query_params.getlist("service")), tail=int(tail) if tail.isdecimal() else None
         )
         batches = Batches(await run_in_threadpool(found.environment.open_logs, asked))
-        return StreamingResponse(batches.read(), media_type=_STREAM_TYPE)
+        return self._respond(batches.read())
+
+    def _respond(self, lines: AsyncGenerator[bytes]) -> Response:
+        return StreamingResponse(self._turns.take(lines), media_type=_STREAM_TYPE)
 
     async def _act(self, request: Request) -> Response:
         found = await self._find(request)
@@ -141,7 +146,7 @@ class Server:
         return self._served[key]
 
 
-async def _read(hub: Hub) -> AsyncIterator[bytes]:
+async def _read(hub: Hub) -> AsyncGenerator[bytes]:
     async with hub.subscribe() as subscription:
         async for lines in subscription.lines():
             yield lines

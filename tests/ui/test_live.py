@@ -354,6 +354,24 @@ def test_actions(live: LivePage, tab: Tab, label: str, about: str, route: str, c
     assert live.fake.commands == [command]
 
 
+def test_an_action_beside_other_windows(live: LivePage, tab: Tab) -> None:
+    """Three windows with logs use all six connections of the browser: an action starts, and the logs continue."""
+    live.fake.log.append(("2026-01-01T00:00:00Z", "web", "web-1", "the first line", False))
+    live.open()
+    path = "connection.environmentPath(store.session.environment)"
+    for topic in ("stream", "logs", "stream", "logs"):
+        tab.run(f"void new connection.Stream({path} + '/{topic}', {{ document() {{}}, state() {{}} }})")
+    _wait_until(lambda: len(live.fake.readers) == 2)
+    tab.run("location.hash = '#/logs'")
+    tab.wait_for(f"{MAIN}.includes('the first line')")
+
+    tab.run("void actions.start('restart', {services: ['web']})")
+    _wait_until(lambda: live.fake.commands == [["restart", "web"]])
+    live.fake.log.append(("2026-01-01T00:00:01Z", "web", "web-1", "a later line", False))
+    tab.wait_for(f"{MAIN}.includes('a later line')")
+    assert tab.run("document.querySelector('.log-count').innerText") == "2 lines"
+
+
 def test_a_deploy(live: LivePage, tab: Tab) -> None:
     """A deploy is possible only from a preview that is shown, and is asked for with its changes."""
     live.fake.command_output = documents.preview()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import threading
 import time
@@ -306,6 +307,25 @@ def test_lines_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     has_ended.set()
     reader.join()
     assert failures == []
+
+
+def test_streams_beyond_the_fifth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the six connections of a browser is used in turns: its stream ends soon, and says so."""
+    monkeypatch.setattr("composeplat.ui.stream_turns._TURN_S", 0.3)
+    logs = LogLines()
+    sources = {"status": Counter().read}
+    with serving(site_of(environment(open_logs=logs.open, sources=sources))) as client:
+        with contextlib.ExitStack() as windows:
+            first = windows.enter_context(client.stream(f"{BASE}/stream"))
+            for _ in range(4):
+                next(windows.enter_context(client.stream(f"{BASE}/stream")))
+            with client.stream(f"{BASE}/stream") as status, client.stream(f"{BASE}/logs") as lines:
+                for stream in (status, lines):
+                    assert list(stream)[-1] == {"topic": "turn", "data": None}
+            wait_until(logs.is_stopped.is_set)
+            assert next(first)["topic"] == "status"
+        with client.stream(f"{BASE}/stream") as again:
+            assert all(next(again)["topic"] == "status" for _ in range(100))
 
 
 def test_unknown_environment(client: Client) -> None:

@@ -91,23 +91,27 @@ const connection = (() => {
       const opened = performance.now();
       this.abort = abort;
       let refusal = null;
+      let isTurnOver = false;
       try {
-        await this.follow(abort);
+        isTurnOver = await this.follow(abort);
       } catch (error) {
         if (error instanceof Refused) refusal = error;
       }
-      if (this.abort !== abort) return;
+      if (this.abort !== abort) return undefined;
       this.stop();
+      if (isTurnOver) return this.open();
       const isUnauthorized = refusal?.status === 401;
       this.handlers.state("reconnecting", isUnauthorized ? undefined : refusal?.message);
       // A wrong code is not tried again: signing in opens the stream.
-      if (isUnauthorized) return;
+      if (isUnauthorized) return undefined;
       // One that brings a failure and ends is not to be asked for again and again.
       if (performance.now() - opened > MAX_PAUSE_MS) this.pause = FIRST_PAUSE_MS;
       this.timer = setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(this.pause * 2, MAX_PAUSE_MS);
+      return undefined;
     }
 
+    // Returns whether the stream made room for others: a browser opens six connections to a server.
     async follow(abort) {
       const answer = await request(this.path, { signal: abort.signal });
       this.handlers.opened?.(this.isAgain);
@@ -118,10 +122,14 @@ const connection = (() => {
       for (;;) {
         this.watch(abort);
         const { value, done } = await reader.read();
-        if (done || abort.signal.aborted) return;
+        if (done || abort.signal.aborted) return false;
         const lines = (rest + value).split("\n");
         rest = lines.pop();
-        for (const line of lines) if (line) this.handlers.document(JSON.parse(line));
+        for (const line of lines) {
+          const data = line ? JSON.parse(line) : null;
+          if (data?.topic === "turn") return true;
+          if (data) this.handlers.document(data);
+        }
       }
     }
 
