@@ -43,6 +43,8 @@ _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 def state_show_command(choice: Choice, as_json: opt.Json = False) -> int:
     """Print the backend of an environment, the size of its state, and where its passphrase comes from."""
     place = StatePlace(choice)
+    if notice := place.notice_of_other_project():
+        progress.note(notice)
     store = place.current()
     state = store.read()
     resources = len((state or {}).get("resources") or ())
@@ -74,6 +76,7 @@ def _passphrase_source(place: StatePlace, store: StateStore, state: Deployment) 
 def state_unlock_command(choice: Choice, yes: _Yes = False, as_json: opt.Json = False) -> int:
     """Remove the lock that a run left which is gone for good, such as one on another machine."""
     place = StatePlace(choice)
+    place.check_project("unlock")
     store = place.current()
     with store.lock("state unlock"):
         state = store.read()
@@ -129,6 +132,8 @@ def state_passphrase_command(
 ) -> int:
     """Encrypt the state with a new passphrase."""
     place = StatePlace(choice)
+    if not everything:
+        place.check_project("passphrase")
     store = place.current()
     stores = _environments(store) if everything else [store]
     new, ours = new_passphrase(new_file), is_ours()
@@ -186,6 +191,7 @@ def state_move_command(
 ) -> int:
     """Move the state of an environment to another backend."""
     place = StatePlace(choice)
+    place.check_project("move")
     move = _make_move(place, source, target, source_file, keep=keep)
     names = {"from": move.source.backend.shown, "backend": move.target.backend.shown}
     with move.locked():

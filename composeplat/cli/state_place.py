@@ -18,13 +18,17 @@ from composeplat.cli.console import is_terminal
 from composeplat.cli.operations import for_target
 from composeplat.cli.questions import confirm
 from composeplat.cli.selection import Choice, request_for
+from composeplat.cli.source import claim_of, find_source
+from composeplat.cluster.api import Api, ApiError
 from composeplat.compose.load.reading import NoDefinition, read
 from composeplat.compose.load.variables import namespace_of
+from composeplat.compose.options import Request
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 from composeplat.engine.backend import Backend, backend_at, find_backend, find_data_folder, own_backend
-from composeplat.engine.backend_url import has_login, secrets_of, shown_url
+from composeplat.engine.backend_url import has_login, kind_of, secrets_of, shown_url
 from composeplat.engine.passphrase import FILE_VARIABLE, VARIABLE, Passphrase, find_passphrase, own_passphrase
 from composeplat.engine.passphrase import read_passphrase as read_file
+from composeplat.engine.provenance import Claim, check_record, notice_of_other
 from composeplat.engine.state_store import StateStore
 from composeplat.engine.target import Target, find_target
 from composeplat.names import make_label
@@ -50,12 +54,7 @@ class StatePlace:
         if self._target is not None:
             request = for_target(request, self._target)
         self.namespace = namespace_of(request)
-        try:
-            self.environment_name = read(replace(request, publishes=False)).settings.environment
-        except NoDefinition:
-            self.environment_name = make_label(choice.name)
-            if not self.environment_name:
-                raise
+        self.environment_name, self._claim = self._read_names(request)
         self.data_folder = find_data_folder(os.environ)
         self.data_folder.prepare()
 
@@ -67,6 +66,37 @@ class StatePlace:
         except ComposeplatError as error:
             self._failure = error
             return None
+
+    def _read_names(self, request: Request) -> tuple[str, Claim | None]:
+        """Return the name of the environment and who claims it; without a definition, nobody does."""
+        try:
+            reading = read(replace(request, publishes=False))
+        except NoDefinition:
+            name = make_label(self._choice.name)
+            if not name:
+                raise
+            return name, None
+        settings, source = reading.settings, find_source(reading.folder)
+        return settings.environment, claim_of(source, os.environ, name_from_folder=settings.name_from_folder)
+
+    def check_project(self, command: str) -> None:
+        """Refuse an environment that was made from another project, where the cluster can be asked."""
+        if self._target is None:
+            return
+        try:
+            with Api(self._target.access) as api:
+                check_record(api, self._claim, self.environment_name, self.namespace, command=f"state {command}")
+        except ApiError as error:
+            if error.status:
+                raise
+            progress.note(f"can't check whether {self.where} was made from this project: {error}")
+
+    def notice_of_other_project(self) -> str:
+        """Return the notice of another project for a command that only reads; empty if it is unknown."""
+        if self._target is None:
+            return ""
+        with Api(self._target.access) as api:
+            return notice_of_other(api, self._claim, self.environment_name, self.namespace)
 
     @property
     def where(self) -> str:
@@ -88,14 +118,16 @@ class StatePlace:
         """Return the state at a place that was given: ``own``, a URL, or ``env:`` and the name of a variable."""
         if text == OWN:
             return self._store(own_backend(os.environ, self.data_folder, self._cluster))
-        if text.startswith(_IN_VARIABLE):
-            return self._store(backend_at(_from_variable(text), os.environ, self.data_folder))
-        if has_login(text):
+        in_variable = text.startswith(_IN_VARIABLE)
+        if not in_variable and has_login(text):
             raise UsageError(
                 f"'{printable(shown_url(text))}' has a login, and a command line can be seen by others",
                 "put the URL into a variable, and give its name: env:NAME",
             )
-        return self._store(backend_at(text, os.environ, self.data_folder))
+        url = _from_variable(text) if in_variable else text
+        kind_of(url, f"give {OWN}, a URL, or {_IN_VARIABLE} and the name of a variable")
+        named = printable(text.removeprefix(_IN_VARIABLE) if in_variable else f"'{text}'")
+        return replace(self._store(backend_at(url, os.environ, self.data_folder)), url_name=named)
 
     def _store(self, backend: Backend) -> StateStore:
         progress.hide(secrets_of(backend.url))

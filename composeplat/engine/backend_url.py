@@ -27,8 +27,11 @@ _MIN_SECRET_CHARS = 4
 """A shorter one is a part of other words; within a URL it is found by its place."""
 
 
-def kind_of(url: str) -> str:
-    """Return the kind of a backend, such as ``s3``; it is an error if Pulumi knows no such kind."""
+def kind_of(url: str, way: str = "set PULUMI_BACKEND_URL, or log in with 'pulumi login URL'") -> str:
+    """Return the kind of a backend, such as ``s3``; it is an error if Pulumi knows no such kind.
+
+    The hint of the error ends with the way to give another one.
+    """
     kind, mark, _ = url.partition("://")
     if mark and kind in _KINDS:
         return kind
@@ -37,7 +40,7 @@ def kind_of(url: str) -> str:
     hint = f"did you mean '{meant}'?" if meant else near(kind, _KINDS)
     raise MissingPiece(
         f"the backend '{printable(shown_url(url))}' is of an unknown kind; kinds are: {known}",
-        f"{hint} set PULUMI_BACKEND_URL, or log in with 'pulumi login URL'".strip(),
+        f"{hint} {way}".strip(),
     )
 
 

@@ -85,6 +85,7 @@ _STATE_FAILURES = (
         "the passphrase of the state can't be read: {0}",
     ),
 )
+_URL_VARIABLE = "PULUMI_BACKEND_URL"
 _BACKEND_FAILURES = (
     _Row(r"no space left on device|XMinioStorageFull", FULL_DISK, FREE_SPACE, ComposeplatError),
     _Row(
@@ -169,8 +170,8 @@ _BACKEND_FAILURES = (
 )
 
 
-def explain(output: str) -> ComposeplatError:
-    """Explain a failure of Pulumi in a sentence."""
+def explain(output: str, url_name: str = _URL_VARIABLE) -> ComposeplatError:
+    """Explain a failure of Pulumi in a sentence; a hint names where the URL of the backend was given."""
     text = _as_line(output)
     if own := _OF_OUR_PROGRAM.fullmatch(text):
         return ComposeplatError(own["why"])
@@ -178,7 +179,7 @@ def explain(output: str) -> ComposeplatError:
         _explain_by(_STATE_FAILURES, text)
         or _explain_lock(text)
         or _explain_cluster(text)
-        or _explain_by(_BACKEND_FAILURES, text)
+        or _explain_by(_BACKEND_FAILURES, text, url_name)
         or _explain_refusal(text)
         or ComposeplatError(f"Pulumi failed: {text[-_MAX_QUOTED_CHARS:]}")
     )
@@ -197,12 +198,12 @@ def _as_line(output: str) -> str:
     return " ".join(line for line in lines if line)
 
 
-def _explain_by(rows: tuple[_Row, ...], text: str) -> ComposeplatError | None:
+def _explain_by(rows: tuple[_Row, ...], text: str, url_name: str = _URL_VARIABLE) -> ComposeplatError | None:
     for row in rows:
         found = re.search(row.pattern, text)
         if found:
             message = row.message.format(*found.groups(), text=text[: _MAX_QUOTED_CHARS // 2])
-            return row.kind(message, row.hint)
+            return row.kind(message, row.hint.replace(_URL_VARIABLE, url_name))
     return None
 
 

@@ -59,6 +59,8 @@ class StateStore:
     namespace: str
     environment: Mapping[str, str]
     interrupts: Interrupts = field(default_factory=Interrupts)
+    url_name: str = "PULUMI_BACKEND_URL"
+    """Where the URL of the backend was given, for messages."""
 
     @property
     def folder(self) -> Path:
@@ -127,7 +129,7 @@ class StateStore:
             return None
         if "incorrect passphrase" in done.output or "passphrase must be set" in done.output:
             raise WrongPassphrase(self)
-        raise explain(done.output)
+        raise explain(done.output, self.url_name)
 
     def open(self, passphrases: Iterable[Passphrase]) -> tuple[Passphrase, Deployment]:
         """Return the deployment with its secrets in plain text, and the passphrase of it, which is one of these."""
@@ -174,7 +176,7 @@ class StateStore:
         if was_left_by_us(done.output, self.folder, state_is_private=self.is_private) and self._cancel():
             done = self._try_removal()
         if "still contains resources" not in done.output and "still has resources" not in done.output:
-            raise explain(done.output)
+            raise explain(done.output, self.url_name)
 
     def _try_removal(self) -> PulumiResult:
         return self.runner().run_locked("stack", "rm", "--yes", "--preserve-config", "--stack", self.namespace)
@@ -197,7 +199,7 @@ class StateStore:
         ):
             done = runner.run_locked(*command, given=given)
         if done.status:
-            raise explain(done.output)
+            raise explain(done.output, self.url_name)
 
     @property
     def is_private(self) -> bool:

@@ -335,6 +335,8 @@ def test_move_nowhere(machine: Machine, files: str, tmp_path: Path) -> None:
     login = machine.state("move", files, f"postgres://me:{PASSWORD}@127.0.0.1/x", "--yes")
     silent = machine.state("move", files, f"file://{tmp_path / 'empty'}")
     missing = machine.state("move", files, f"file://{tmp_path / 'missing'}")
+    in_variable = machine.state("move", files, "env:TEAM", TEAM=f"file://{tmp_path / 'missing'}")
+    unknown = machine.state("move", files, "nonsense")
 
     assert same.stderr == "error: both backends are the same: there is nothing to move\n"
     assert login.stderr == (
@@ -346,9 +348,15 @@ def test_move_nowhere(machine: Machine, files: str, tmp_path: Path) -> None:
     )
     assert missing.stderr == (
         f"error: the folder of the state does not exist: {tmp_path / 'missing'}\n"
-        "  hint: create it, or correct PULUMI_BACKEND_URL\n"
+        f"  hint: create it, or correct 'file://{tmp_path / 'missing'}'\n"
     )
-    assert [outcome.status for outcome in (same, login, silent, missing)] == [1, 2, 2, 4]
+    assert in_variable.stderr.endswith("  hint: create it, or correct TEAM\n")
+    assert unknown.stderr == (
+        f"error: the backend 'nonsense' is of an unknown kind; kinds are: {KINDS}\n"
+        "  hint: give own, a URL, or env: and the name of a variable\n"
+    )
+    outcomes = (same, login, silent, missing, in_variable, unknown)
+    assert [outcome.status for outcome in outcomes] == [1, 2, 2, 4, 4, 4]
     assert machine.plain(files) == resources()
 
 

@@ -66,6 +66,9 @@ def test_two_folders_of_one_name(environment: Environment) -> None:
         ["refresh"],
         ["up", "other"],
         ["down", "other"],
+        ["state", "passphrase"],
+        ["state", "move", "own", "file:///tmp"],
+        ["state", "unlock"],
     ):
         refused = platform(environment, second, *args)
         assert refused.status == 1, refused.stderr
@@ -74,7 +77,7 @@ def test_two_folders_of_one_name(environment: Environment) -> None:
         assert "this one is b/app on " in refused.stderr, args
         assert "--name" in refused.stderr, args
         assert "--take-over" in refused.stderr, args
-    for args in (["status"], ["logs"], ["endpoints"]):
+    for args in (["status"], ["logs"], ["endpoints"], ["state", "show"]):
         seen = platform(environment, second, *args)
         assert "environment 'app' was made from another project, a/app on " in seen.stderr, args
     # Arguments after the service belong to the command.
