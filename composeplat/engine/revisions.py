@@ -250,7 +250,10 @@ def find_revision(revisions: Collection[Revision], number: int) -> Revision:
 
 
 def choose_target(revisions: Collection[Revision], number: int | None) -> Revision:
-    """Return the revision that a rollback goes to: the one of a number, else the last good one before the newest."""
+    """Return the revision that a rollback goes to: the one of a number, else the last good one before the newest.
+
+    Without a number, one of :func:`left_out` is only chosen if there is no other.
+    """
     good = [found for found in revisions if found.can_roll_back]
     if number is None:
         newest = max((found.number for found in revisions), default=0)
@@ -259,12 +262,26 @@ def choose_target(revisions: Collection[Revision], number: int | None) -> Revisi
             raise ComposeplatError(
                 "there is no earlier revision to roll back to", "platform history lists the revisions of an environment"
             )
-        return max(before, key=lambda found: found.number)
+        known = [found for found in before if not _was_left(found, revisions)]
+        return max(known or before, key=lambda found: found.number)
     target = find_revision(revisions, number)
     if not target.can_roll_back:
         earlier = [found for found in revisions if found.number < number]
         raise ComposeplatError(f"revision {number} {_reason(target, earlier)}", _others(good))
     return target
+
+
+def left_out(revisions: Collection[Revision], target: Revision) -> list[Revision]:
+    """Return the newer good revisions that a rollback without a number did not choose."""
+    newer = [found for found in revisions if found.number > target.number]
+    return [found for found in newer if found.can_roll_back and _was_left(found, newer)]
+
+
+def _was_left(revision: Revision, revisions: Iterable[Revision]) -> bool:
+    """Whether nobody waited for a revision, and a rollback was next: it may never have become ready."""
+    later = (found for found in revisions if found.number > revision.number)
+    after = min(later, key=lambda found: found.number, default=None)
+    return revision.result is Result.APPLIED and after is not None and after.command == "rollback"
 
 
 def _reason(revision: Revision, earlier: Iterable[Revision]) -> str:

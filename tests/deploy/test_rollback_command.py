@@ -232,6 +232,20 @@ def test_an_image_that_is_gone(environment: Environment) -> None:
     assert history(environment)[0]["result"] == "failed"
 
 
+def test_one_that_nothing_waited_for(environment: Environment) -> None:
+    """A second rollback does not return to it, and says how."""
+    environment.deploy(project(web="busybox:1.37")).expect()
+    environment.deploy(project(web="example.invalid/gone:1"), "--no-wait").expect()
+    environment.platform(*YES).expect()
+
+    second = environment.platform(*YES).expect()
+
+    assert image(environment, "web") == "busybox:1.37"
+    assert "revision 2 is left out: " in second.stderr
+    assert "platform rollback 2\n" in second.stderr
+    assert "is as in revision 1: nothing was changed\n" in second.stderr
+
+
 def test_some_services_after_a_failed_deploy_of_all(environment: Environment) -> None:
     """A rollback does not go to what the failed one has left of the others."""
     environment.deploy(project(web="busybox:1.37", db="busybox:1.37")).expect()

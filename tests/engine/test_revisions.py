@@ -19,6 +19,7 @@ from composeplat.engine.revisions import (
     choose_target,
     find_revision,
     leaves_failure,
+    left_out,
     limit_changes,
     parse_number,
     part_changes,
@@ -207,6 +208,20 @@ def test_the_default_is_the_last_good_one_before_the_newest() -> None:
     assert choose_target([revision(4), failed, second, first], None) == second
     assert choose_target([revision(3), revision(2, Result.APPLIED), first], None).number == 2
     assert choose_target([revision(3), revision(2, has_values=False), first], None) == first
+
+
+def test_one_that_nothing_waited_for_and_that_was_rolled_back() -> None:
+    """It may never have become ready: a second rollback leaves it out, unless its number is given."""
+    first, applied, back = revision(1), revision(2, Result.APPLIED), replace(revision(3), command="rollback")
+    failed = replace(revision(3, Result.FAILED), command="rollback")
+
+    assert choose_target([back, applied, first], None) == first
+    assert left_out([back, applied, first], first) == [applied]
+    assert choose_target([replace(back, number=4), failed, applied, first], None) == first
+    assert choose_target([back, applied, first], 2) == applied
+    assert choose_target([revision(4), back, applied, first], None) == back
+    assert choose_target([back, applied], None) == applied
+    assert left_out([revision(3), applied, first], first) == []
 
 
 @pytest.mark.parametrize("revisions", [[], [revision(1)], [revision(2), revision(1, Result.FAILED)]])

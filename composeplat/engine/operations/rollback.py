@@ -23,7 +23,7 @@ from composeplat.engine.preflight import built_images
 from composeplat.engine.provider_values import Providers
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.recorded_plan import restore_plan, secret_values, with_present_claims
-from composeplat.engine.revisions import Revision, choose_target, leaves_failure
+from composeplat.engine.revisions import Revision, choose_target, leaves_failure, left_out
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
 from composeplat.plan.resource_keys import ResourceKind
@@ -57,6 +57,8 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
         stack.check_project("rollback", api)
         revisions = read_history(api, stack.namespace, stack.environment_name)
         revision = choose_target(revisions, number)
+        if number is None:
+            _note_left_out(stack, left_out(revisions, revision))
         stack.workspace.prepare(builds=bool(present.images))
         with stack.workspace.hold_lock("rollback"):
             stack.check_cluster()
@@ -68,6 +70,14 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
     plan = restore_plan(facts["plan"], inputs, present)
     plan = replace(plan, images=_kept_images(stack, plan, present))
     return Target(revision, plan, _docker_host(state), leaves_failure(revisions))
+
+
+def _note_left_out(stack: Stack, revisions: Iterable[Revision]) -> None:
+    for found in revisions:
+        stack.note(
+            f"revision {found.number} is left out: nothing waited until it was ready, and a rollback followed it; to"
+            f" deploy it all the same: platform rollback {found.number}"
+        )
 
 
 def _docker_host(state: Mapping[str, Any]) -> str:
