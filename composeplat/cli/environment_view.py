@@ -84,7 +84,9 @@ class EnvironmentView:
     @property
     def watcher(self) -> Watcher:
         plan = self.planned.plan
-        return Watcher(self.planned.target.access, plan.namespace, plan.environment, plan.workload_kinds)
+        return Watcher(
+            self.planned.target.access, plan.namespace, plan.environment, plan.workload_kinds, others_too=True
+        )
 
     def _exposed(self, api: Api) -> list[Address]:
         has_any = any(desired.key.kind is ResourceKind.EXPOSED for desired in self.planned.plan.objects)

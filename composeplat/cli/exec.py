@@ -48,7 +48,7 @@ def find_container(planned: Planned, service: str, usage: str) -> Command:
     found = next(found for found in plan.services if found.name == service)
     with Api(planned.target.access) as api:
         pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
-    pod = choose_pod(pods, found.workload_name)
+    pod = choose_pod(pods, found.cluster_name)
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
     return Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=(), terminal=False)

@@ -59,7 +59,8 @@ def image_rows(view: EnvironmentView, snapshot: Snapshot) -> list[ImageRow]:
 
 
 def _row(service: ServicePlan, snapshot: Snapshot, *, is_built: bool) -> ImageRow:
-    workload = snapshot.workloads.get(as_deployed(service, snapshot.workloads).workload)
+    service = as_deployed(service, snapshot.workloads)
+    workload = snapshot.workloads.get(service.workload)
     whole = str(container_of(pod_template(workload)["spec"], service.cluster_name)["image"]) if workload else ""
     image, _, digest = whole.partition("@")
     pods = [pod for pod in snapshot.pods if service_of(pod) == service.workload_name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, TypeVar
 
@@ -30,8 +30,9 @@ from composeplat.dev.run_job import RunJob
 from composeplat.dev.run_pod import RunOptions, choose_args, needs_image
 from composeplat.dev.run_pods import RunPods
 from composeplat.diagnostics import ComposeplatError, Exit, printable
-from composeplat.engine.preflight import api_path
-from composeplat.engine.scaling import remembered_replicas
+from composeplat.engine.dev_workloads import as_deployed
+from composeplat.engine.preflight import Key
+from composeplat.engine.scaling import read_workloads, remembered_replicas
 from composeplat.names import is_env_name
 from composeplat.plan.desired import ServicePlan
 from composeplat.plan.templates import pod_template
@@ -49,12 +50,13 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
     plan = planned.plan
     plan.select_services((service,))
     stack_for(planned).check_project("run")
-    found = next(entry for entry in plan.services if entry.name == service)
     with Api(planned.target.access) as api:
+        workloads = read_workloads(api, plan)
+        found = as_deployed(next(entry for entry in plan.services if entry.name == service), workloads)
         pods = RunPods(api=api, namespace=plan.namespace, environment=plan.environment, service=found)
         workload = pods.workload()
         if not no_deps:
-            _check_dependencies(api, planned, found)
+            _check_dependencies(planned, found, workloads)
         pods.delete_ended()
         if workload["kind"] == "CronJob" and options.is_as_scheduled:
             _check_trigger(planned, service)
@@ -99,12 +101,12 @@ def _check_trigger(planned: Planned, service: str) -> None:
         raise ComposeplatError(f"job '{service}' starts on its schedule alone", "its triggers have manual: false")
 
 
-def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> None:
+def _check_dependencies(planned: Planned, service: ServicePlan, workloads: Mapping[Key, Object]) -> None:
     """Refuse to run beside dependencies that sleep or were never deployed: the command would wait for nobody."""
     plan = planned.plan
     needed = {edge.dependency for edge in plan.edges if edge.service == service.name and edge.required}
     for other in (entry for entry in plan.services if entry.name in needed):
-        live = api.find(api_path(*other.workload[:1], plan.namespace, other.workload[1]))
+        live = workloads.get(as_deployed(other, workloads).workload)
         if live is None:
             raise ComposeplatError(f"'{other.name}' is not deployed, and '{service.name}' depends on it", "--no-deps")
         if remembered_replicas(live) is not None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from composeplat.cluster.snapshot import Object, Snapshot, services_of
+from composeplat.cluster.snapshot import Object, Snapshot, others_in_pods
 from composeplat.cluster.status import STATES, ServiceQuery, status_rows
 from composeplat.names import (
     DEV_WORKLOAD_LABEL,
@@ -92,7 +92,7 @@ def _queries(snapshot: Snapshot, developed: Mapping[str, str]) -> Iterator[Servi
     ours = [(key, item) for key, item in snapshot.workloads.items() if _is_ours(item) and _is_service(item)]
     ours.sort(key=lambda entry: ("deletionTimestamp" in entry[1]["metadata"], WORKLOADS.index(entry[0][0])))
     for (kind, name), item in ours:
-        for service in (name, *_others_in_pod(kind, name, item)):
+        for service in (name, *others_in_pods(item)):
             yield ServiceQuery(
                 name=service,
                 cluster_name=service,
@@ -109,15 +109,6 @@ def _is_ours(item: Object) -> bool:
 def _is_service(item: Object) -> bool:
     """Whether it is the workload of a service itself, and not its dev workload."""
     return _name_in(item, SERVICE_LABEL) == str(item["metadata"]["name"])
-
-
-def _others_in_pod(kind: str, name: str, workload: Object) -> list[str]:
-    """Return the other services in the pods of a workload, which have containers of their names."""
-    spec = workload["spec"]["jobTemplate"]["spec"] if kind == "CronJob" else workload["spec"]
-    template = spec.get("template") or {}
-    containers = {container["name"] for container in template.get("spec", {}).get("containers") or ()}
-    listed = dict.fromkeys(services_of({"metadata": template.get("metadata") or {}}))
-    return [service for service in listed if service != name and service in containers]
 
 
 def _name_in(item: Object, label: str) -> str:

@@ -141,6 +141,15 @@ def services_of(pod: Object) -> tuple[str, ...]:
     return tuple(str(listed).split(",")) if listed else (service_of(pod),)
 
 
+def others_in_pods(workload: Object) -> list[str]:
+    """Return the other services in the pods of a workload, which have containers of their names."""
+    spec = workload["spec"]["jobTemplate"]["spec"] if "jobTemplate" in workload["spec"] else workload["spec"]
+    template = spec.get("template") or {}
+    containers = {container["name"] for container in template.get("spec", {}).get("containers") or ()}
+    listed = dict.fromkeys(services_of({"metadata": template.get("metadata") or {}}))
+    return [service for service in listed if service != workload["metadata"]["name"] and service in containers]
+
+
 def service_of_container(pod: Object, container: str) -> str:
     """The cluster name of the service that a container is of; one that others added counts as the pod's service."""
     return container if container in services_of(pod) else service_of(pod)

@@ -85,21 +85,24 @@ class Watcher:
     those that somebody asks for, and those for kinds that can't be watched.
     """
 
-    def __init__(self, access: Access, namespace: str, environment: str, kinds: Collection[str] = ()) -> None:
+    def __init__(
+        self, access: Access, namespace: str, environment: str, kinds: Collection[str] = (), *, others_too: bool = False
+    ) -> None:
         """Make a watcher; ``kinds`` are those of the workloads, as some are listed only if there are any.
 
         Others need not be listable, nor what explains: a role for deploys often lacks events and jobs.
+        With ``others_too`` every kind is listed, as the workloads may be of another definition.
         """
         self.access = access
         self.namespace = namespace
-        further = tuple(found for found in FURTHER_WORKLOADS if found[1] in kinds)
+        further = tuple(found for found in FURTHER_WORKLOADS if others_too or found[1] in kinds)
         selector = environment_selector(environment)
         listed = (*WORKLOADS, *further, *OF_WORKLOADS)
         self._paths = {kind: kind_path(version, kind, namespace) + selector for version, kind in listed}
         self._explaining_paths = {kind: kind_path("v1", kind, namespace) for kind in _EXPLAINING}
         unusual = ",".join(f"reason!={reason}" for reason in _USUAL_REASONS)
         self._explaining_paths["Event"] += f"?fieldSelector={quote(unusual)}"
-        unused = [kind for _, kind in WORKLOADS if kinds and kind not in kinds]
+        unused = [kind for _, kind in (*WORKLOADS, *further) if kinds and kind not in kinds]
         self._optional = frozenset((*unused, *_EXPLAINING))
         self._refused: set[str] = set()
         """Those of the optional kinds that this user may not list."""

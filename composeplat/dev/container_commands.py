@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from composeplat.cluster.snapshot import Object, is_ready, service_of
+from composeplat.cluster.snapshot import Object, is_ready, services_of
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
@@ -47,7 +47,7 @@ class Command:
 
 def choose_pod(pods: Iterable[Object], service: str) -> str:
     """Choose the pod of a service to run a command in, empty without one: a ready pod first, then the newest."""
-    running = [pod for pod in pods if service_of(pod) == service and may_run(pod)]
+    running = [pod for pod in pods if service in services_of(pod) and may_run(pod)]
     found = max(
         running,
         key=lambda pod: (is_ready(pod), is_dev_workload(pod), pod["metadata"]["creationTimestamp"]),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from composeplat.cluster.snapshot import Object, is_on_no_node
+from composeplat.cluster.snapshot import Object, is_on_no_node, others_in_pods
 from composeplat.engine.preflight import belongs_to
 from composeplat.names import DEV_WORKLOAD_LABEL, LABEL_PREFIX, NO_NODE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
@@ -57,10 +57,18 @@ def ended_development(objects: Mapping[tuple[str, str], Object], plan: Plan) -> 
     return {service: name for service, name in found.items() if service not in planned}
 
 
-def as_deployed(service: ServicePlan, workloads: Collection[tuple[str, str]]) -> ServicePlan:
-    """The service with the kind that its workload has in the cluster: the definition may be of another deploy."""
-    kinds = [kind for kind, name in workloads if name == service.workload_name]
-    return service if not kinds or service.workload_kind in kinds else replace(service, workload_kind=kinds[0])
+def as_deployed(service: ServicePlan, workloads: Mapping[tuple[str, str], Object]) -> ServicePlan:
+    """The service with the kind and the pods that it has in the cluster: the definition may be of another deploy."""
+    found = [key for key in workloads if key[1] == service.cluster_name]
+    found = found or [
+        key
+        for key, workload in workloads.items()
+        if service.cluster_name in others_in_pods(workload) and not is_dev_workload(workload)
+    ]
+    if not found or service.workload in found:
+        return service
+    kind, name = found[0]
+    return replace(service, workload_kind=kind, pod_of="" if name == service.cluster_name else name)
 
 
 def read_replicas(workload: Mapping[str, Any]) -> int:

@@ -72,3 +72,45 @@ def test_commands_on_a_service_of_another_pod(environment: Environment) -> None:
     assert states == {"web": "asleep", "side": "asleep"}
     environment.platform("wake").expect()
     assert until(lambda: ask(environment, row["urls"][0])) == "side"
+
+
+def test_a_definition_of_other_pods_than_those_that_run(environment: Environment) -> None:
+    """After a rollback a service is found in the pods in which it runs, not in those that the file has for it."""
+    service = f"{{image: busybox, command: {SLEEP}, stop_grace_period: 0%s}}"
+    joined, alone = (
+        f"x-platform: {{full: true}}\nservices:\n  web: {service % ''}\n  side: {service % more}\n"
+        for more in (', network_mode: "service:web"', "")
+    )
+    environment.deploy(joined).expect()
+    environment.deploy(alone).expect()
+    for number, workload in (("1", "web"), ("2", "side")):
+        environment.platform("rollback", number, "--yes").expect()
+        environment.write(alone if workload == "web" else joined)
+
+        assert states(environment) == {"web": "ready", "side": "ready"}
+        for command in ("exec", "run"):
+            environment.platform(command, *names(environment), "side", "true").expect()
+        restarted = environment.platform("restart", "side").expect()
+        assert f"restarted {workload}, " in restarted.stderr
+
+
+def test_a_definition_of_another_kind_than_the_one_that_runs(environment: Environment) -> None:
+    """A schedule that the file does not have any more is shown, and a dependency of another kind is there."""
+    service = f"{{image: busybox, command: {SLEEP}, stop_grace_period: 0%s}}"
+    text = f"x-platform: {{full: true}}\nservices:\n  job: {service % '%s'}\n  db: {service % '%s'}\n"
+    text += f"  web: {service % ', depends_on: [db]'}\nvolumes: {{data: {{}}}}\n"
+    environment.deploy(text % (", x-schedule: 0 3 * * *", "")).expect()
+    environment.write(text % ("", ", volumes: ['data:/data']"))
+
+    assert states(environment) == {"web": "ready", "db": "ready", "job": "scheduled"}
+    environment.platform("run", *names(environment), "web", "true").expect()
+
+
+def names(environment: Environment) -> tuple[str, ...]:
+    """The options before a service: what comes after it belongs to the command."""
+    return "-T", "--name", environment.name, "--namespace", environment.namespace
+
+
+def states(environment: Environment) -> dict[str, str]:
+    rows = environment.platform("status", "--json").expect().json["services"]
+    return {row["service"]: row["state"] for row in rows}
