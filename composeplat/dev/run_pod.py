@@ -20,7 +20,7 @@ from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_A
 from composeplat.plan.arguments import escape
 from composeplat.plan.desired import Manifest
 from composeplat.plan.shared_pods import own_init_containers
-from composeplat.plan.templates import pod_template
+from composeplat.plan.templates import claims_in, pod_template
 from composeplat.system.records import record
 
 #: Marks a one-off pod that stays when its command has ended.
@@ -196,17 +196,12 @@ def pod_name(service: str, suffix: str) -> str:
 
 def claims_of(workload: Object) -> set[str]:
     """The claims that a workload's pods mount."""
-    return _claims(pod_template(workload)["spec"])
-
-
-def _claims(spec: Object) -> set[str]:
-    volumes = spec.get("volumes") or ()
-    return {volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume}
+    return claims_in(pod_template(workload)["spec"])
 
 
 def node_of_claims(pods: Iterable[Object], single: set[str]) -> str:
     """Find the node of pods that use one of these claims, which only one node can; empty if none does."""
     for pod in pods:
-        if not has_ended(pod) and pod["spec"].get("nodeName") and _claims(pod["spec"]) & single:
+        if not has_ended(pod) and pod["spec"].get("nodeName") and claims_in(pod["spec"]) & single:
             return str(pod["spec"]["nodeName"])
     return ""

@@ -219,6 +219,12 @@ class Events:
         """The volumes that leave the definition, and stay in the cluster."""
         return [change.name for change in self.effective_changes if change.kept]
 
+    @property
+    def removed(self) -> set[tuple[str, str]]:
+        """Kind and name of the objects that are deleted, or deleted and created again."""
+        ends = (Operation.DELETE, Operation.REPLACE)
+        return {(change.kind, change.name) for change in self.effective_changes if change.operation in ends}
+
 
 def _change(metadata: Mapping[str, Any]) -> Change | None:
     operation = _OPERATIONS.get(str(metadata["op"]))

@@ -17,7 +17,7 @@ from composeplat.components.resource_names import is_of_program, last_part
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.engine.ownership import owner_of
-from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
+from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SERVICE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan
 from composeplat.plan.workloads import ends_pods_first
 
@@ -287,6 +287,22 @@ def missing_from_cluster(state: Mapping[str, Any], live_state: LiveState) -> lis
         str(resource["urn"])
         for key, resource in objects_of(state)
         if key[0] in KINDS and key[0] != CLAIM and live_state.lacks(key)
+    ]
+
+
+def left_claims(plan: Plan, live_state: LiveState, leaving: Collection[Key]) -> list[str]:
+    """Return the claims of anonymous volumes that stay when their workloads leave, or are made again without them."""
+    kept = [
+        f"{template['metadata']['name']}-{desired.name}-"
+        for desired in plan.objects
+        for template in desired.manifest.get("spec", {}).get("volumeClaimTemplates") or ()
+    ]
+    return [
+        name
+        for (kind, name), head in live_state.ours(plan.environment).items()
+        if kind == CLAIM
+        and ("StatefulSet", head["metadata"]["labels"].get(SERVICE_LABEL, "")) in leaving
+        and name.rstrip("0123456789") not in kept
     ]
 
 

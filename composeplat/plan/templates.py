@@ -17,6 +17,12 @@ def pod_template(workload: _Manifest) -> _Manifest:
     return template
 
 
+def claims_in(spec: _Manifest) -> set[str]:
+    """Return the claims that a pod of a spec mounts."""
+    volumes = spec.get("volumes") or ()
+    return {volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume}
+
+
 def job_spec(workload: _Manifest) -> _Manifest:
     """Return what has the pod template: the spec of a workload, or that of a CronJob's Jobs."""
     spec: _Manifest = workload["spec"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.deploy.conftest import SLEEP, Environment
+from composeplat.cluster.api import kind_path
+from tests.deploy.conftest import SLEEP, Environment, until
 from tests.terminal import Terminal
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
@@ -45,6 +46,51 @@ def test_volume_leaves_the_file_and_comes_back(environment: Environment) -> None
     assert "Deployment/keeper" in environment.names()
     environment.deploy(KEEPER).expect()
     assert read(environment) == "precious\n"
+
+
+def test_an_anonymous_volume_leaves_the_file(environment: Environment) -> None:
+    """Its claim stays as well, and is named: no later deploy uses it, as the service is gone."""
+    text = HEAD + "  web: *app\n"
+    environment.deploy(text + "  db: {<<: *app, volumes: ['/data']}\n  app: {<<: *app, volumes: ['/data']}\n").expect()
+    environment.write(text + "  app: {<<: *app, volumes: ['/data']}\n")
+
+    shown = environment.platform("preview").expect()
+    left = environment.deploy().expect()
+
+    assert "volume anonymous-data-db-0 is no longer used; it and its data stay in the cluster\n" in shown.stdout
+    assert "volume anonymous-data-db-0 is not in the file any more; it and its data stay\n" in left.stderr
+    assert "anonymous-data-app" not in shown.stdout + left.stderr
+
+
+def test_destroy_of_what_is_gone(environment: Environment) -> None:
+    """Objects that somebody has deleted already are neither named nor counted."""
+    environment.deploy(KEEPER).expect()
+    with environment.api() as api:
+        api.delete(f"{kind_path('apps/v1', 'StatefulSet', environment.namespace)}/keeper")
+    until(lambda: environment.get("apps/v1", "StatefulSet", "keeper") is None)
+
+    gone = environment.platform("destroy").expect()
+
+    assert "StatefulSet/keeper" not in gone.stderr
+    assert "deleted Service/keeper\n" in gone.stderr
+    assert ": 1 object deleted, " in gone.stderr
+
+
+def test_a_service_gets_another_name(environment: Environment) -> None:
+    """Its old pods have ended before the new ones start: two databases on one volume would destroy it."""
+    trap = 'trap "sleep 4; echo ended >> /data/file; exit" TERM'
+    text = (
+        f"services:\n  NAME:\n    image: busybox\n    volumes: ['data:/data']\n"
+        f"    command: sh -c 'echo started >> /data/file; {trap}; while :; do sleep 0.2; done'\n"
+        "volumes: {data: {}}\n"
+    )
+    environment.deploy(text.replace("NAME", "db")).expect()
+
+    renamed = environment.deploy(text.replace("NAME", "database")).expect()
+
+    assert "database takes over a volume of db, whose pods end first\n" in renamed.stderr
+    assert read(environment, "database") == "started\nended\nstarted\n"
+    environment.platform("preview", "--expect-no-changes").expect()
 
 
 def test_the_kind_of_a_workload_changes(environment: Environment) -> None:

@@ -38,12 +38,21 @@ from composeplat.engine.dev_workloads import (
 from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.foreign_objects import forget_foreign
+from composeplat.engine.former_users import end_former_users, find_former_users
 from composeplat.engine.image_updates import update_images
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.operations.preview import preview, preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.policies import report_violations
-from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_cluster, object_keys, volumes_to_replace
+from composeplat.engine.preflight import (
+    Key,
+    LiveState,
+    api_path,
+    left_claims,
+    missing_from_cluster,
+    object_keys,
+    volumes_to_replace,
+)
 from composeplat.engine.provenance import describe_siblings, note_project
 from composeplat.engine.providers import check_providers, run_providers
 from composeplat.engine.pulumi_args import deploy_args
@@ -98,6 +107,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     parts = None if refreshes else no_change.find_parts(plan)
     args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(plan, stack.state, live_state, options, parts)]
     args += [*policy_flags(stack.variables), *([pulumi_runs.REFRESH] if refreshes else [])]
+    _let_former_users_end(stack, api, plan, live_state, options)
     before = RollBack.remember(stack, plan, chosen, options)
     update_images(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
@@ -114,7 +124,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     return Outcome(
         changes=events.effective_changes,
         counts=counted,
-        kept=events.kept,
+        kept=[*events.kept, *left_claims(plan, live_state, events.removed)],
         removed=removed,
         failures=failures,
         violations=events.violations,
@@ -225,6 +235,13 @@ def _scale_for_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: Liv
                 f"{service.name} is under development: its own pods come back with 'platform down {service.name}'"
             )
     return without_pods(plan, dev_workloads)
+
+
+def _let_former_users_end(stack: Stack, api: Api, plan: Plan, live_state: LiveState, options: DeployOptions) -> None:
+    """Let the workloads that leave end before another one takes over their volumes; an import does so itself."""
+    former = {} if stack.before_create else find_former_users(api, plan, live_state, options)
+    if former:
+        stack.before_create = end_former_users(stack, plan, former)
 
 
 def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, chosen: Collection[str]) -> list[Key]:

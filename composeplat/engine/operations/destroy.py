@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
@@ -13,7 +13,7 @@ from composeplat.engine.events import Events
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Outcome
-from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, object_keys
+from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path, object_keys, objects_of
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.providers import release_providers
 from composeplat.engine.pulumi_process import PulumiResult
@@ -46,21 +46,24 @@ def find_volumes(stack: Stack, plan: Plan) -> list[str]:
 
 def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     stack, api, plan = recording.stack, recording.api, recording.plan
-    events = Events()
+    events, gone = Events(), frozenset[Key]()
     if stack.state.get("resources"):
         stack.workspace.make_stack()
         stack.check_cluster()
         stack.workspace.drop_pending()
-        forget_foreign(stack, read_live_state(api, stack.namespace))
+        before = read_live_state(api, stack.namespace)
+        forget_foreign(stack, before)
+        gone = frozenset(key for key, _ in objects_of(stack.state) if key[0] in KINDS and before.lacks(key))
         with recording.watch_run():
-            events, result = _forget_all(recording)
+            events, result = _forget_all(recording, gone)
         recording.note_changes(events)
         if result.status and not stack.is_interrupted:
             raise pulumi_runs.run_error(result, events)
         stack.stop_if_interrupted("the next 'platform destroy' deletes the rest")
     # Objects that the state does not have.
     live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
-    outcome = Outcome(changes=events.effective_changes, counts=events.count_operations())
+    changes = [change for change in events.effective_changes if (change.kind, change.name) not in gone]
+    outcome = Outcome(changes=changes, counts=events.count_operations())
     ours = _own_objects(plan, live_state)
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
     for (kind, name), head in going.items():
@@ -78,14 +81,16 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     return outcome
 
 
-def _forget_all(recording: Recording) -> tuple[Events, PulumiResult]:
+def _forget_all(recording: Recording, gone: Collection[Key]) -> tuple[Events, PulumiResult]:
+    """Delete what the state has; objects that are gone already are not named."""
     stack = recording.stack
 
     def take(urn: str, events: Events) -> None:
         recording.note_changes(events)
         change = events.changes.get(urn) if urn in events.done else None
-        if change is not None and not change.kept and change.kind != "Image":
-            stack.note(f"deleted {change.kind}/{change.name}")
+        if change is None or change.kept or change.kind == "Image" or (change.kind, change.name) in gone:
+            return
+        stack.note(f"deleted {change.kind}/{change.name}")
 
     # Half of them are components and the like.
     objects = len(stack.state.get("resources") or []) / 2

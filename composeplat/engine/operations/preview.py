@@ -25,6 +25,7 @@ from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import (
     Key,
     LiveState,
+    left_claims,
     missing_from_cluster,
     rename_replaced,
     unknown_to_state,
@@ -94,7 +95,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     outcome = Outcome(
         changes=events.effective_changes,
         counts=no_change.complete(events.count_operations(), parts),
-        kept=events.kept,
+        kept=[*events.kept, *left_claims(plan, live_state, events.removed)],
         notes=notes,
         urls=stack.target.urls_of(part),
         violations=events.violations,

@@ -1,0 +1,74 @@
+"""Workloads that leave the definition, and whose volumes a workload takes over that is created now.
+
+Owns that the pods of the first have ended before the second is created: a service that is renamed, or gets another
+kind, must not write to its data twice at once. Pulumi alone deletes what leaves at the very end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.live_list import wait_for
+from composeplat.cluster.snapshot import Object, service_of
+from composeplat.cluster.watching import environment_selector
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload
+from composeplat.engine.outcomes import DeployOptions
+from composeplat.engine.preflight import Key, LiveState, api_path, belongs_to
+from composeplat.engine.scaling import read_workloads
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import DesiredObject, Plan
+from composeplat.plan.templates import claims_in, pod_template
+from composeplat.system.deadline import Deadline
+
+_TIMEOUT_S = 120.0
+
+FormerUsers = Mapping[Key, Collection[Key]]
+"""The workloads that leave, by the one that is created and mounts a volume of theirs."""
+
+
+def find_former_users(api: Api, plan: Plan, live_state: LiveState, options: DeployOptions) -> FormerUsers:
+    """Find the workloads that have to end first; a deploy of some services deletes none."""
+    ours = live_state.ours(plan.environment)
+    present = {key for key, head in ours.items() if key[0] in WORKLOADS and not is_dev_workload(head)}
+    planned = {(found.kind, found.name): found for found in plan.objects if found.kind in WORKLOADS}
+    created, leaving = planned.keys() - present, frozenset(present - planned.keys())
+    if options.services or not created or not leaving:
+        return {}
+    workloads = read_workloads(api, plan)
+    found = {key: _claims_in(workloads, leaving, planned[key]) for key in sorted(created)}
+    return {key: former for key, former in found.items() if former}
+
+
+def _claims_in(workloads: Mapping[Key, Object], leaving: frozenset[Key], created: DesiredObject) -> list[Key]:
+    claims = claims_in(pod_template(created.manifest)["spec"])
+    return [
+        key for key in sorted(leaving & workloads.keys()) if claims & claims_in(pod_template(workloads[key])["spec"])
+    ]
+
+
+def end_former_users(stack: Stack, plan: Plan, former: FormerUsers) -> Callable[[Key], None]:
+    """Return the step before a workload is created: those whose volumes it takes over are deleted with their pods."""
+
+    def end(created: Key) -> None:
+        with Api(stack.target.access) as api:
+            for key in former.get(created, ()):
+                stack.note(f"{created[1]} takes over a volume of {key[1]}, whose pods end first")
+                api.delete(api_path(key[0], plan.namespace, key[1]))
+                _wait_until_no_pods(api, plan, key)
+
+    return end
+
+
+def _wait_until_no_pods(api: Api, plan: Plan, key: Key) -> None:
+    path = kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment)
+
+    def have_ended(pods: list[Object]) -> bool:
+        return not any(belongs_to(pod, plan.environment) and service_of(pod) == key[1] for pod in pods)
+
+    if not wait_for(api, path, have_ended, Deadline(_TIMEOUT_S)):
+        raise ComposeplatError(
+            f"the pods of {key[0]} '{key[1]}' have not ended after {_TIMEOUT_S:.0f} s",
+            "nothing that uses their volumes was created; platform deploy continues from there",
+        )
