@@ -39,7 +39,9 @@ class ToCluster:
     sources: tuple[str, ...] = ()
     env_files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
-    """The names of the shell's variables that the definition uses."""
+    """The names of the variables that the definition uses, of the shell or of a program."""
+    of_program: bool = False
+    """Whether the variables are those that a program of Pulumi gives."""
 
     @property
     def data(self) -> dict[str, object]:
@@ -59,7 +61,8 @@ class ToCluster:
         if self.env_files:
             parts.append(f"{'env file' if len(self.env_files) == 1 else 'env files'} {_format_names(self.env_files)}")
         if self.variables:
-            parts.append(f"variables of the shell: {_format_names(self.variables)}")
+            giver = "program" if self.of_program else "shell"
+            parts.append(f"variables of the {giver}: {_format_names(self.variables)}")
         cluster = f"cluster '{self.context}'" if self.context else "the provider's cluster"
         return f"sends to {cluster}, namespace {self.namespace}: {'; '.join(parts)}"
 

@@ -28,7 +28,7 @@ from composeplat.plan import Plan, make_plan
 from composeplat.plan.extras import ExtraObject, Extras, check_services, plan_extras
 from composeplat.plan.image_users import named_users, with_image_users
 from composeplat.plan.security import check_image_users
-from composeplat.publication import publications
+from composeplat.publication import Publication, ToCluster, publications
 from composeplat.registry.credentials import Login, read_logins
 from composeplat.registry.image_config import read_users
 from composeplat.registry.image_users import read_image_users
@@ -44,6 +44,8 @@ def plan_definition(
     images: Mapping[str, str],
     late: LateTexts,
     cluster: DefaultCluster,
+    *,
+    gives_variables: bool,
 ) -> Plan:
     """Load and plan; errors end the program with every message, as errors of Pulumi."""
     try:
@@ -65,18 +67,22 @@ def plan_definition(
         raise pulumi.RunError("\n".join(_explain_all(error, late))) from error
     except ComposeplatError as error:
         raise pulumi.RunError(with_hint(error)) from error
-    _report(loaded, plan, resource, cluster)
+    sent = publications(loaded, plan, context=cluster.name)
+    _report(loaded, plan, resource, [_of_program(found) if gives_variables else found for found in sent])
     return plan.with_confidential(loaded.confidential)
 
 
-def _report(loaded: Loaded, plan: Plan, resource: pulumi.Resource, cluster: DefaultCluster) -> None:
+def _of_program(publication: Publication) -> Publication:
+    return replace(publication, of_program=True) if isinstance(publication, ToCluster) else publication
+
+
+def _report(loaded: Loaded, plan: Plan, resource: pulumi.Resource, published: Iterable[Publication]) -> None:
     """Show the warnings of a definition, what it needs, and what it publishes."""
     for diagnostic in loaded.report.at_least(Severity.WARNING):
         pulumi.log.warn(with_hint(diagnostic), resource=resource)
     for line in loaded.report.summaries():
         pulumi.log.info(show_placeholders(line), resource=resource)
-    published = (publication.text for publication in publications(loaded, plan, context=cluster.name))
-    for text in (*_unchecked(plan), *published):
+    for text in (*_unchecked(plan), *(publication.text for publication in published)):
         pulumi.log.info(show_placeholders(text), resource=resource)
 
 

@@ -67,7 +67,7 @@ class Service(ComposeService):
             context_namespace=cluster.namespace,
             **_of_program(),
         )
-        plan = plan_definition(request, self, {}, late, cluster)
+        plan = plan_definition(request, self, {}, late, cluster, gives_variables=variables is not None)
         late.report_unknown(self)
         self.objects = {}
         self._registrar = Registrar(name, plan, {}, request.logins, None, late, awaits=True, is_typed=True)

@@ -144,7 +144,9 @@ class ComposeStack(pulumi.ComponentResource):
                 context_namespace=cluster.namespace,
             )
             builder, timeout = request.builder, request.timeout
-            plan = plan_definition(request, self, parse_images(images, late), late, cluster)
+            plan = plan_definition(
+                request, self, parse_images(images, late), late, cluster, gives_variables=variables is not None
+            )
             plan = with_selectors(plan, selectors)
             late.report_unknown(self)
         if waits is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.live_list import wait_for
-from composeplat.cluster.snapshot import Object, service_of
+from composeplat.cluster.snapshot import Object, has_ended, service_of
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload
@@ -42,7 +42,7 @@ def find_former_users(api: Api, plan: Plan, live_state: LiveState, options: Depl
 
 
 def _claims_in(workloads: Mapping[Key, Object], leaving: frozenset[Key], created: DesiredObject) -> list[Key]:
-    claims = claims_in(pod_template(created.manifest)["spec"])
+    claims = _claims_of(created)
     return [
         key for key in sorted(leaving & workloads.keys()) if claims & claims_in(pod_template(workloads[key])["spec"])
     ]
@@ -56,19 +56,26 @@ def end_former_users(stack: Stack, plan: Plan, former: FormerUsers) -> Callable[
             for key in former.get(created, ()):
                 stack.note(f"{created[1]} takes over a volume of {key[1]}, whose pods end first")
                 api.delete(api_path(key[0], plan.namespace, key[1]))
-                _wait_until_no_pods(api, plan, key)
+                _wait_until_unused(api, plan, created, key)
 
     return end
 
 
-def _wait_until_no_pods(api: Api, plan: Plan, key: Key) -> None:
+def _wait_until_unused(api: Api, plan: Plan, created: Key, former: Key) -> None:
+    """Wait for the pods that use the volumes: those of a new workload with the name of the former one do not."""
+    claims = next(_claims_of(found) for found in plan.objects if (found.kind, found.name) == created)
     path = kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment)
 
-    def have_ended(pods: list[Object]) -> bool:
-        return not any(belongs_to(pod, plan.environment) and service_of(pod) == key[1] for pod in pods)
+    def uses(pod: Object) -> bool:
+        is_its = belongs_to(pod, plan.environment) and service_of(pod) == former[1]
+        return is_its and not has_ended(pod) and bool(claims & claims_in(pod["spec"]))
 
-    if not wait_for(api, path, have_ended, Deadline(_TIMEOUT_S)):
+    if not wait_for(api, path, lambda pods: not any(map(uses, pods)), Deadline(_TIMEOUT_S)):
         raise ComposeplatError(
-            f"the pods of {key[0]} '{key[1]}' have not ended after {_TIMEOUT_S:.0f} s",
+            f"the pods of {former[0]} '{former[1]}' have not ended after {_TIMEOUT_S:.0f} s",
             "nothing that uses their volumes was created; platform deploy continues from there",
         )
+
+
+def _claims_of(desired: DesiredObject) -> set[str]:
+    return claims_in(pod_template(desired.manifest)["spec"])

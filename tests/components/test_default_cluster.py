@@ -167,3 +167,21 @@ def test_what_is_published(folder: Folder, monkeypatch: pytest.MonkeyPatch, conf
     registered(folder, {configured: "there"})
 
     assert [text.partition(",")[0] for text in shown if text.startswith("sends to")] == [f"sends to {cluster}"]
+
+
+@pytest.mark.parametrize(("variables", "giver"), [({"TAG": "1"}, "program"), (None, "shell")])
+@pytest.mark.usefixtures("asked")
+def test_whose_variables_are_published(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str] | None, giver: str
+) -> None:
+    """Those that the program gives are not called the shell's."""
+    shown: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", lambda text, **_: shown.append(text))
+    monkeypatch.setenv("TAG", "2")
+    (folder.path / "compose.yaml").write_text("services: {web: {image: 'nginx:${TAG}'}}\n")
+
+    registered(folder, {}, variables=variables)
+
+    assert [text.rpartition(": ")[0] for text in shown] == [
+        f"sends to cluster 'here', namespace mine: variables of the {giver}"
+    ]

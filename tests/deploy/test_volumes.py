@@ -57,7 +57,7 @@ def test_an_anonymous_volume_leaves_the_file(environment: Environment) -> None:
     shown = environment.platform("preview").expect()
     left = environment.deploy().expect()
 
-    assert "volume anonymous-data-db-0 is no longer used; it and its data stay in the cluster\n" in shown.stdout
+    assert "volume anonymous-data-db-0 is no longer used; it and its data stay in the cluster\n" in shown.stderr
     assert "volume anonymous-data-db-0 is not in the file any more; it and its data stay\n" in left.stderr
     assert "anonymous-data-app" not in shown.stdout + left.stderr
 
