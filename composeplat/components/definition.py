@@ -52,17 +52,7 @@ def plan_definition(
         loaded = load_definition(request)
         loaded = _with_image_users(_with_images_of_program(loaded, images, request), plain_logins(request.logins))
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
-        check_image_users(
-            loaded.project,
-            loaded.settings,
-            loaded.origins,
-            loaded.report,
-            lambda names: read_users(_known(names), os.environ, plain_logins(request.logins)),
-        )
-        check_builds(plan.own_builds, loaded.origins, loaded.report)
-        _refuse_providers(loaded)
-        _refuse_late_names(loaded, plan, late)
-        loaded.report.raise_if_errors()
+        _check(loaded, plan, request, late)
     except InvalidDefinition as error:
         raise pulumi.RunError("\n".join(_explain_all(error, late))) from error
     except ComposeplatError as error:
@@ -70,6 +60,21 @@ def plan_definition(
     sent = publications(loaded, plan, context=cluster.name)
     _report(loaded, plan, resource, [_of_program(found) if gives_variables else found for found in sent])
     return plan.with_confidential(loaded.confidential)
+
+
+def _check(loaded: Loaded, plan: Plan, request: Request, late: LateTexts) -> None:
+    """Check what needs images, files or the values of the program; raise all errors together."""
+    check_image_users(
+        loaded.project,
+        loaded.settings,
+        loaded.origins,
+        loaded.report,
+        lambda names: read_users(_known(names), os.environ, plain_logins(request.logins)),
+    )
+    check_builds(plan.own_builds, loaded.origins, loaded.report)
+    _refuse_providers(loaded)
+    _refuse_late_names(loaded, plan, late)
+    loaded.report.raise_if_errors()
 
 
 def _of_program(publication: Publication) -> Publication:
