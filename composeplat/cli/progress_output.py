@@ -24,6 +24,8 @@ from composeplat.system.records import mutable
 
 _REDRAW_INTERVAL_S = 0.1
 _STILL_INTERVAL_S = 15.0
+#: Events of publications and failed tries: a deploy follows.
+_BEFORE_SESSIONS = ("publish", "warning")
 _TRANSFER_INTERVAL_S = 10.0
 #: A transient step that takes less has no line.
 _MIN_STEP_S = 2.0
@@ -145,9 +147,7 @@ class Lines:
     _started: float = field(default_factory=time.monotonic)
 
     def handle(self, event: Event) -> None:
-        self._is_session = isinstance(event, SessionEvent) or (
-            self._is_session and not isinstance(event, ServiceProgress | Step)
-        )
+        self._is_session = _is_in_session(event, self._is_session)
         match event:
             case ServiceProgress():
                 self._latest[event.service] = event
@@ -192,6 +192,16 @@ class Lines:
         return f"still {', '.join(work) or 'running'}, {now - self._started:.0f} s"
 
     def end(self) -> None: ...
+
+
+def _is_in_session(event: Event, before: bool) -> bool:
+    match event:
+        case SessionEvent(data):
+            return data.get("event") not in _BEFORE_SESSIONS
+        case ServiceProgress() | Step():
+            return False
+        case _:
+            return before
 
 
 def _service_line(event: ServiceProgress) -> str:

@@ -372,11 +372,12 @@ def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) ->
 def test_no_sign_of_life_in_a_session(capsys: pytest.CaptureFixture[str]) -> None:
     """A program runs or files are watched, so nothing is waited for until the next step: a line came every 15 s."""
     with Screen():
-        progress.emit(progress.SessionEvent({"event": "watching"}, "watching"))
+        progress.emit(progress.SessionEvent({"event": "watching"}, "watching", is_important=False))
         time.sleep(0.5)
         assert capsys.readouterr().err == "watching\n"
-    session = progress.SessionEvent({"event": "watching"}, "watching")
+    session = progress.SessionEvent({"event": "watching"}, "watching", is_important=False)
     assert still(capsys, session, progress.Step(name="building", is_transient=True)) == "still building, 0 s"
+    assert still(capsys, progress.SessionEvent({"event": "publish"}, "", is_important=False)) == "still running, 0 s"
 
 
 def test_no_sign_of_life_while_things_change() -> None:
