@@ -17,7 +17,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.dev import container_commands
-from composeplat.dev.container_commands import Command
+from composeplat.dev.container_commands import LINK_ERROR, Command
 from composeplat.dev.file_copy import (
     Copied,
     absolute_in_container,
@@ -109,6 +109,7 @@ def _check(status: int, complaint: str, container: Command) -> None:
     if status in _NO_PROGRAM:
         message = f"the container of service '{container.container}' has no program 'tar'"
         raise ComposeplatError(message, "add it to the image, or sync files with platform up")
+    text = text.removeprefix(LINK_ERROR)
     raise ComposeplatError(printable(text.splitlines()[0] if text else f"tar ended with status {status}"))
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from composeplat.cluster.snapshot import Object, is_ready, services_of
+from composeplat.cluster.snapshot import Object, container_statuses, is_ready, services_of
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
@@ -26,6 +26,8 @@ from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Found, Toolchain
 from composeplat.toolchain.tools import LINK
 
+#: How a message of the link begins, in place of one of a program in the container.
+LINK_ERROR = "error: "
 _CHUNK_BYTES = 1024 * 1024
 _INTERRUPTED = 130
 _END_TIMEOUT_S = 2.0
@@ -46,14 +48,23 @@ class Command:
 
 
 def choose_pod(pods: Iterable[Object], service: str) -> str:
-    """Choose the pod of a service to run a command in, empty without one: a ready pod first, then the newest."""
-    running = [pod for pod in pods if service in services_of(pod) and may_run(pod)]
+    """Choose the pod of a service to run a command in, empty without one: a ready pod first, then the newest.
+
+    Its container runs: one that crashes again and again takes no command.
+    """
+    running = [pod for pod in pods if service in services_of(pod) and may_run(pod) and _does_run(pod, service)]
     found = max(
         running,
         key=lambda pod: (is_ready(pod), is_dev_workload(pod), pod["metadata"]["creationTimestamp"]),
         default=None,
     )
     return str(found["metadata"]["name"]) if found else ""
+
+
+def _does_run(pod: Object, container: str) -> bool:
+    return any(
+        status["name"] == container and "running" in status.get("state", {}) for status in container_statuses(pod)
+    )
 
 
 def may_run(pod: Object) -> bool:

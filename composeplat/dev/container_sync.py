@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 from composeplat.cluster.snapshot import Object, container_statuses, service_of
 from composeplat.compose.watch_model import WatchExec
-from composeplat.dev.container_commands import Command, Piped, may_run, open_command
+from composeplat.dev.container_commands import LINK_ERROR, Command, Piped, may_run, open_command
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
@@ -36,8 +36,6 @@ _COMMAND_TIMEOUT_S = 120.0
 #: Arguments are in the URL of a request: proxies refuse one of 8 KiB.
 _MAX_ARGS_BYTES = 4 * 1024
 _NO_PROGRAM = (126, 127)
-#: How a message of the link begins, in place of one of a program in the container.
-_LINK_ERROR = "error: "
 _PERMISSIONS = 0o777
 _MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
@@ -221,8 +219,8 @@ class ContainerFiles:
                 f"the container has no program '{args[0]}'",
                 "add it to the image, write action: rebuild, or develop it with platform up, which brings an agent",
             )
-        if complaint.startswith(_LINK_ERROR):
-            raise Unreached(complaint.removeprefix(_LINK_ERROR).partition("\n")[0])
+        if complaint.startswith(LINK_ERROR):
+            raise Unreached(complaint.removeprefix(LINK_ERROR).partition("\n")[0])
         lines = complaint.splitlines() or [f"{args[0]} ended with status {status}"]
         hint = "let the user of the container own the files: COPY --chown" if "ermission denied" in complaint else ""
         raise ComposeplatError(lines[0], hint)

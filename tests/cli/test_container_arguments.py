@@ -6,7 +6,9 @@ import os
 
 import pytest
 
-from composeplat.cli.cp import _is_warning
+from composeplat.cli.cp import _check, _is_warning
+from composeplat.dev.container_commands import Command
+from composeplat.diagnostics import ComposeplatError
 from tests.conftest import Project
 
 FILE = {"compose.yaml": "services: {web: {image: busybox}}"}
@@ -45,3 +47,10 @@ def test_texts_that_are_not_utf8(project: Project, args: tuple[str, ...], parame
 def test_a_file_that_is_written_while_it_is_copied(status: int, complaint: str, *, is_warning: bool) -> None:
     """GNU tar has copied it, and ends with status 1: this failed, although all files were here."""
     assert _is_warning(status, complaint) is is_warning
+
+
+def test_why_a_copy_was_not_possible() -> None:
+    """A message of the link is an error already: it had the word twice."""
+    container = Command(namespace="team", pod="web-1", container="web", args=(), terminal=False)
+    with pytest.raises(ComposeplatError, match="^unable to upgrade connection$"):
+        _check(1, "error: unable to upgrade connection", container)

@@ -9,14 +9,16 @@ import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from composeplat import progress
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cluster.access import Access
-from composeplat.dev.container_commands import Command, run_command
+from composeplat.dev.container_commands import Command, choose_pod, run_command
 from composeplat.engine.target import Target
+from composeplat.names import SERVICE_LABEL
 from composeplat.system.signals import handle_signals
 from composeplat.toolchain.tools import LINK
 from tests.cluster.objects import until
@@ -35,6 +37,24 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.chmod(0o755)
     monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: SimpleNamespace(path=path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def test_the_pod_of_a_command() -> None:
+    """A ready pod, else the newest whose container runs: a newer one that crashes again and again was chosen."""
+
+    def made(name: str, age: int, state: str, *, ready: bool = False) -> dict[str, Any]:
+        labels = {SERVICE_LABEL: "web"}
+        condition = {"type": "Ready", "status": str(ready)}
+        return {
+            "metadata": {"name": name, "labels": labels, "creationTimestamp": f"2026-01-01T00:00:{59 - age:02}Z"},
+            "status": {"phase": "Running", "conditions": [condition],
+                       "containerStatuses": [{"name": "web", "state": {state: {}}}]},
+        }  # fmt: skip
+
+    crashing, old, older = made("crashing", 0, "waiting"), made("old", 9, "running"), made("older", 20, "running")
+    assert choose_pod([older, old, crashing], "web") == "old"
+    assert choose_pod([older, old, made("ready", 30, "running", ready=True)], "web") == "ready"
+    assert choose_pod([crashing], "web") == ""
 
 
 @pytest.mark.timeout(60)
