@@ -17,6 +17,7 @@ from composeplat.cli.operations import document, show_document
 from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.cli.state_place import StatePlace, confirm_change, is_ours, new_passphrase
 from composeplat.diagnostics import Exit, printable
+from composeplat.engine.moved_mark import read_moved
 from composeplat.engine.operations import state as operation
 from composeplat.engine.passphrase import find_passphrase, salt_of
 from composeplat.engine.preflight import resources_of_others
@@ -47,6 +48,9 @@ def state_show_command(choice: Choice, as_json: opt.Json = False) -> int:
         progress.note(notice)
     store = place.current()
     state = store.read()
+    if state is None and read_moved(store.folder):
+        error = operation.no_state(store)
+        progress.note(f"{error}: {error.hint}")
     resources = len((state or {}).get("resources") or ())
     source = _passphrase_source(place, store, state or {})
     if as_json:
@@ -80,7 +84,9 @@ def state_unlock_command(choice: Choice, yes: _Yes = False, as_json: opt.Json = 
     store = place.current()
     with store.lock("state unlock"):
         state = store.read()
-        holder = "" if state is None else _holder(store, state)
+        if state is None:
+            raise operation.no_state(store)
+        holder = _holder(store, state)
         if holder:
             progress.note(holder)
             confirm_change("Remove the lock? A run that still works would continue without it.", yes=yes)

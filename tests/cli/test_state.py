@@ -152,13 +152,32 @@ def test_show(machine: Machine, files: str) -> None:
 def test_no_state(machine: Machine, files: str) -> None:
     """An environment without a state is no error to show, and one to move or to change."""
     shown = machine.state("show", PULUMI_BACKEND_URL=files).assert_success()
-    changed = machine.state("passphrase", PULUMI_BACKEND_URL=files)
 
     assert "resources    no state\n" in shown.stdout
-    assert (changed.status, changed.stderr) == (
-        1,
-        f"error: environment '{NAME}' in namespace '{NAMESPACE}' has no state in {files}\n  hint: platform deploy\n",
-    )
+    assert shown.stderr == ""
+    for command in ("passphrase", "unlock"):
+        refused = machine.state(command, PULUMI_BACKEND_URL=files)
+        assert refused.status == 1
+        assert refused.stderr == (
+            f"error: environment '{NAME}' in namespace '{NAMESPACE}' has no state in {files}\n  hint: platform deploy\n"
+        )
+
+
+def test_a_state_that_was_moved_away(machine: Machine, files: str, tmp_path: Path) -> None:
+    """Where it was, each command names the place where it is: the variable is easily forgotten."""
+    (tmp_path / "team").mkdir()
+    target = f"file://{tmp_path / 'team'}"
+    machine.fill(files)
+    machine.state("move", files, target, "--yes").assert_success()
+    moved = f"the state of environment '{NAME}' in namespace '{NAMESPACE}' was moved to {target}"
+    shown = machine.state("show", PULUMI_BACKEND_URL=files).assert_success()
+
+    assert shown.stderr == f"{moved}: set PULUMI_BACKEND_URL to that backend\n"
+    for command in ("passphrase", "unlock"):
+        refused = machine.state(command, PULUMI_BACKEND_URL=files)
+        assert (refused.status, refused.stderr) == (
+            1, f"error: {moved}\n  hint: set PULUMI_BACKEND_URL to that backend\n",
+        )  # fmt: skip
 
 
 # moving ---------------------------------------------------------------------------------------------------------------

@@ -12,18 +12,29 @@ from enum import StrEnum
 
 from composeplat import progress
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.moved_mark import forget_begun, forget_moved, is_begun, mark_begun, mark_moved
+from composeplat.engine.moved_mark import forget_begun, forget_moved, is_begun, mark_begun, mark_moved, read_moved
 from composeplat.engine.passphrase import Passphrase, salt_of
 from composeplat.engine.pulumi_errors import Busy
 from composeplat.engine.state_store import Deployment, StateStore, WrongPassphrase
 from composeplat.system.records import record
 
+_URL_VARIABLE = "PULUMI_BACKEND_URL"
 _COMPARED = ("resources", "pending_operations")
 
 
 def is_same(first: Deployment, second: Deployment) -> bool:
     """Return whether two plain deployments have the same resources, with their secrets."""
     return all((first.get(part) or []) == (second.get(part) or []) for part in _COMPARED)
+
+
+def no_state(store: StateStore) -> ComposeplatError:
+    """Return the error of a backend that has no state of an environment, with the place that it was moved to."""
+    moved = read_moved(store.folder)
+    if moved:
+        return ComposeplatError(
+            f"the state of {store.what} was moved to {moved}", f"set {_URL_VARIABLE} to that backend"
+        )
+    return ComposeplatError(f"{store.what} has no state in {store.backend.shown}", "platform deploy")
 
 
 # moving ---------------------------------------------------------------------------------------------------------------
@@ -71,7 +82,7 @@ class Move:
                     # It ended after the removal, before the note of it.
                     self._note_moved()
                 return None
-            raise ComposeplatError(f"{self.source.what} has no state in {self.source.backend.shown}", "platform deploy")
+            raise no_state(self.source)
         self._encrypted = encrypted
         if encrypted.get("secrets_providers") and not salt_of(encrypted):
             kind = encrypted["secrets_providers"].get("type")
@@ -149,7 +160,7 @@ def change_passphrase(
     with store.lock("state passphrase"):
         encrypted = store.read()
         if encrypted is None:
-            raise ComposeplatError(f"{store.what} has no state in {store.backend.shown}", "platform deploy")
+            raise no_state(store)
         if message := store.resolve_change(encrypted):
             progress.note(message)
         if not salt_of(encrypted):
