@@ -26,6 +26,7 @@ from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.endpoints import Address
+from composeplat.cluster.environments import deployed_services
 from composeplat.cluster.probes import read_last_lines
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, age, short_image, status_rows
@@ -74,7 +75,9 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
                 is_read = shown == before or write_output(clear + shown)
         finally:
             reader.stop()
-    if all(row.state == "absent" for row in rows):
+    if reader.others and not services:
+        progress.note(f"deployed services that are not in the file: {', '.join(reader.others)}")
+    elif all(row.state == "absent" for row in rows):
         view.report_absent()
     return Exit.DONE
 
@@ -119,6 +122,13 @@ class StatusReader:
             if error.status:
                 raise
             return before
+
+    @property
+    def others(self) -> list[str]:
+        """The services that were there the last time, and that the definition does not have, as after a rollback."""
+        planned = {service.cluster_name for service in self._view.planned.plan.services}
+        found = deployed_services(self._snapshot) if self._snapshot else ()
+        return [service.name for service in found if service.name not in planned]
 
     def stop(self) -> None:
         self._watcher.stop()

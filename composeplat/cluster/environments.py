@@ -71,10 +71,12 @@ def _environment(namespace: str, name: str, objects: Mapping[str, list[Object]])
         replica_sets=objects.get("ReplicaSet", []),
         pods=objects.get("Pod", []),
     )
-    return DeployedEnvironment(namespace=namespace, environment=name, services=_services(snapshot), snapshot=snapshot)
+    return DeployedEnvironment(
+        namespace=namespace, environment=name, services=deployed_services(snapshot), snapshot=snapshot
+    )
 
 
-def _services(snapshot: Snapshot) -> tuple[ServiceQuery, ...]:
+def deployed_services(snapshot: Snapshot) -> tuple[ServiceQuery, ...]:
     """Return the services of an environment, in the order of their names."""
     developed = {
         service: name

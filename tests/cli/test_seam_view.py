@@ -98,6 +98,17 @@ def test_the_status(deployed: Seam) -> None:
     assert outcome.stderr == ""
 
 
+def test_the_status_of_services_that_the_file_does_not_have(deployed: Seam) -> None:
+    """After a rollback they run, and no line of the table has them; who names services asks for these alone."""
+    old = deployment("old")
+    managed = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "demo"}
+    old["metadata"]["labels"] = {**managed, "dev.platform.com/service": "old"}
+    deployed.server.answers[f"{WORKLOADS}/deployments"] = given(labelled(WEB), old)
+
+    assert deployed.platform("status").stderr == "deployed services that are not in the file: old\n"
+    assert deployed.platform("status", "web").stderr == ""
+
+
 def test_the_status_for_programs(deployed: Seam) -> None:
     """The same as JSON, for the services that are named."""
     found = data(deployed.platform("status", "web", "--json"))
