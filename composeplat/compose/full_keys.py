@@ -92,6 +92,7 @@ NO_MEANING: Mapping[str, Mapping[str, str]] = {
         **_because("the kubelet sets it, by requests and limits of memory", "oom_score_adj"),
         **_because(_PIDS, "pids_limit"),
         **_because("the key of Compose is storage_opt", "storage_opts"),
+        **_because("set it in the command: sh -c 'umask 027; exec PROGRAM'", "umask"),
         **_because("a pod has no Docker daemon", "use_api_socket"),
         **_because("a pod has a host name of its own", "uts"),
         **_because("name the volumes of the other service under 'volumes'", "volumes_from"),

@@ -137,7 +137,7 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     ),
     *_rows(SERVICE, _IGNORED, _SPEC, "gpus label_file post_start pre_stop provider", effect=Effect.LOST),
     *_rows(SERVICE, _WARNED, _COMPOSE, "models pre_start use_api_socket"),
-    *_rows(SERVICE, _WARNED, _COMPOSE, "pull_refresh_after storage_opt", effect=_CHANGED),
+    *_rows(SERVICE, _WARNED, _COMPOSE, "pull_refresh_after storage_opt umask", effect=_CHANGED),
     # build
     *_rows("services.*.build", _SUPPORTED, _SPEC, "context dockerfile args target"),
     *_rows(
