@@ -55,6 +55,24 @@ def test_no_data(project: Project, volume: str) -> None:
     assert project({"compose.yaml": text, "pg/PG_VERSION": "17"}).read().messages == []
 
 
+@pytest.mark.parametrize("keys", ["image: app", "build: ."])
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([".gitkeep"], f"with '.gitkeep' alone: {LOST}"),
+        ([".gitignore", ".keep"], f"with '.gitignore' and '.keep' alone: {LOST}"),
+        ([".gitkeep", "data.csv"], ""),
+    ],
+)
+def test_folders_that_git_keeps(project: Project, keys: str, names: list[str], expected: str) -> None:
+    """Git has no empty folders: one with a file that only keeps it is as an empty one."""
+    text = f"services: {{web: {{{keys}, volumes: ['./data:/data']}}}}"
+    files = {f"data/{name}": "" for name in names}
+    reading = project({"compose.yaml": text, "Dockerfile": "", **files}).read()
+
+    assert [message.partition("of this machine ")[2] for message in reading.messages] == [expected] * bool(expected)
+
+
 def test_volumes_that_would_be_one(project: Project) -> None:
     """Two folders of one name are not to become one volume, nor a folder and a volume of the definition."""
     text = """

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container
+from itertools import islice
 from pathlib import Path
 
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.model import HOST, Build, Mount, Project, Service
 from composeplat.compose.origins import Checker
-from composeplat.diagnostics import PathKey
+from composeplat.diagnostics import PathKey, quoted
 from composeplat.names import clean, folder_name, suggest_volume
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
@@ -21,6 +22,8 @@ from composeplat.system.project_root import ProjectRoot
 _ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
 _NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
 _NO_CLOCK = "leave it out, and set the time zone by a variable: environment: {TZ: Europe/Berlin}"
+#: Files by which git keeps a folder that is empty otherwise.
+_KEEPERS = frozenset((".gitkeep", ".keep", ".gitignore"))
 _CLOCK_FILES = ("/etc/localtime", "/etc/timezone")
 NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
 _COPY = "copy it into the image: COPY in the Dockerfile, with its folder in the context or in additional_contexts"
@@ -82,21 +85,25 @@ def _is_file(mount: Mount) -> bool:
 
 
 def _describe_folder(mount: Mount, root: ProjectRoot) -> str:
-    """Describe a folder without a file; empty for every other path."""
-    empty = "an empty folder of this machine"
+    """Describe a folder without a file of its own; empty for every other path."""
     if mount.content is not None:
-        return empty if mount.content.files == () else ""
+        found = mount.content.files
+        return "" if found is None else _describe_files({Path(file.path).name for file in found})
     source = Path(mount.source)
     if not root.allows(source) or Path(mount.target).suffix:
         return ""
     if not files.exists(source):
         return "a folder that does not exist on this machine"
-    return empty if _is_empty(source) else ""
-
-
-def _is_empty(path: Path) -> bool:
     try:
-        with os.scandir(path) as entries:
-            return next(entries, None) is None
+        with os.scandir(source) as entries:
+            return _describe_files({entry.name for entry in islice(entries, len(_KEEPERS) + 1)})
     except OSError:
-        return False
+        return ""
+
+
+def _describe_files(names: set[str]) -> str:
+    """Describe a folder by the names in it; empty if it has files of its own."""
+    if not names <= _KEEPERS:
+        return ""
+    kept = " and ".join(map(quoted, sorted(names)))
+    return f"a folder of this machine with {kept} alone" if kept else "an empty folder of this machine"
