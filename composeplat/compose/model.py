@@ -164,7 +164,7 @@ class Mount:
     folder: FolderMode = field(default_factory=FolderMode)
     content: HostContent | None = None
     holds_refused: bool = False
-    """The folder could be read, but for something in it."""
+    """The path is there, but it or something in it can't be read."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The labels of an anonymous volume."""
 

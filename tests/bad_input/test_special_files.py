@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -326,6 +328,39 @@ def test_no_permission(text: str, message: str, project: Project) -> None:
 
     expected = [message]
     assert expected == messages
+
+
+def refusing(function: Callable[..., Any], refused: Path) -> Callable[..., Any]:
+    """Let a function of the system fail for one path: tests may run as a user who may read everything."""
+
+    def call(path: Any, *args: Any) -> Any:
+        if path == refused:
+            raise PermissionError(errno.EACCES, "refused")
+        return function(path, *args)
+
+    return call
+
+
+def test_no_permission_within_a_host_volume(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may not be read is named: the folder, as a container may have made it, or a file in it."""
+    text = "services: {web: {image: nginx, volumes: ['./data:/data', './conf:/conf', './data:/ro:ro']}}"
+    folder = project({"data/a": "", "conf/a": "", "conf/b": ""})
+    for name, refused in (("scandir", folder.path / "data"), ("open", folder.path / "conf" / "b")):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name), refused))
+
+    found = folder.read("-", standard_input=text.encode()).loaded.report.sorted()
+
+    assert [(error.message.partition(" that ")[2], error.hint) for error in found] == [
+        (
+            "may not be read by this user: './data:/data'",
+            (
+                "to keep data: 'data:/data', with 'data:' under the top-level 'volumes'; to ship files:"
+                " make them readable, they are copied, read-only"
+            ),
+        ),
+        ("holds 'b', which may not be read by this user: './conf:/conf'", "take it out of the folder"),
+        ("may not be read by this user: './data:/ro:ro'", "make it readable"),
+    ]
 
 
 def test_no_permission_to_look_around(project: Project) -> None:

@@ -6,6 +6,7 @@ Must not know nodes: it reports at origins.
 
 from __future__ import annotations
 
+import os.path
 import posixpath
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pathlib import Path
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
-from composeplat.compose.load.host_content import read_host_content
+from composeplat.compose.load.host_content import ITSELF, read_host_content
 from composeplat.compose.load.host_data import (
     NO_SYSTEM_PATH,
     ambiguous_names,
@@ -153,6 +154,11 @@ class Content(Checker):
         return replace(mount, content=content)
 
     def _instead(self, mount: Mount, path: PathKey, error: files.Unreadable) -> str:
+        if error.within == ITSELF:
+            if mount.read_only or not os.path.isdir(mount.source):
+                return "make it readable"
+            example = volume_for(self, mount, path, self._taken)
+            return f"to keep data: {example}; to ship files: make them readable, they are copied, read-only"
         if error.within:
             folder, is_below, _ = error.within.partition("/")
             hiding = f", or hide it with a volume at '{posixpath.join(mount.target, folder)}'" if is_below else ""

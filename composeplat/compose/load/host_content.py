@@ -15,6 +15,8 @@ from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostConten
 from composeplat.system.files import Outside, Unreadable, check_inside, is_system_path, read_bytes, real_path, reason_of
 from composeplat.system.project_root import ProjectRoot
 
+#: The name of a host volume within itself, if that is what can't be read.
+ITSELF = "."
 _MAX_LINKED_FOLDERS = 1000
 
 
@@ -28,15 +30,17 @@ def read_host_content(path: Path, root: ProjectRoot, left_out: frozenset[str] = 
     check_inside(path, root)
     try:
         info = os.stat(path)
+    except FileNotFoundError as error:
+        raise Unreadable(reason_of(error), missing=True) from error
     except OSError as error:
-        raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from error
+        raise _refused(ITSELF, reason_of(error)) from error
     if stat.S_ISDIR(info.st_mode):
         return _read_folder(path, root, left_out)
     if not stat.S_ISREG(info.st_mode):
         raise Unreadable("is a socket, pipe or device, not a file")
     if info.st_size > MAX_HOST_BYTES:
         return HostContent(is_folder=False, files=None, count=1, size=info.st_size)
-    content = read_bytes(path, limit=2 * MAX_HOST_BYTES, root=root)
+    content = _read_file(path, ITSELF, root)
     file = HostFile(path="", mode=info.st_mode & 0o777, content=content)
     return HostContent(is_folder=False, files=(file,), count=1, size=len(content))
 
@@ -52,11 +56,21 @@ def _read_folder(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Host
         total += info.st_size
     if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
         return HostContent(is_folder=True, files=None, count=len(found), size=total, left_out=left_out)
-    files = (
-        HostFile(path=name, mode=mode, content=read_bytes(top / name, limit=2 * MAX_HOST_BYTES, root=root))
-        for name, mode in sorted(found)
-    )
+    files = (HostFile(path=name, mode=mode, content=_read_file(top / name, name, root)) for name, mode in sorted(found))
     return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total, left_out=left_out)
+
+
+def _read_file(path: Path, name: str, root: ProjectRoot) -> bytes:
+    try:
+        return read_bytes(path, limit=2 * MAX_HOST_BYTES, root=root)
+    except Outside:
+        raise
+    except Unreadable as error:
+        raise _refused(name, error.reason) from error
+
+
+def _refused(name: str, reason: str) -> Unreadable:
+    return Unreadable(reason if name == ITSELF else f"holds '{name}', which {reason}", within=name)
 
 
 def _walk(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Iterator[tuple[str, os.stat_result]]:
@@ -98,7 +112,7 @@ def _scan(folder: Path, top: Path, left_out: frozenset[str]) -> list[os.DirEntry
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         name = os.path.relpath(folder, top)
-        raise Unreadable(f"holds '{name}', which {reason_of(error)}", within=name) from error
+        raise _refused(name, reason_of(error)) from error
     return [entry for entry in entries if os.path.relpath(entry.path, top) not in left_out] if left_out else entries
 
 
