@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watch_stream import WatchStream
@@ -39,6 +39,8 @@ class LiveList:
         self._cache = ObjectCache()
         self._is_listed = False
         self._listed_at = 0.0
+        self._list_failure: ApiError | None = None
+        """Why the last list can't be had; it holds until the next one, as the objects of the watch are old."""
         self._stream = WatchStream(
             access=access,
             path=path,
@@ -53,14 +55,24 @@ class LiveList:
         if self._failure is not None:
             raise self._failure
         if not self._is_listed or (self.is_broken and time.monotonic() - self._listed_at >= _POLL_INTERVAL_S):
-            self._listed_at = time.monotonic()
-            objects, version = api.list_with_version(self._stream.path)
-            # A watch that has come back meanwhile may be ahead of the list, and delivers nothing twice.
-            self._cache.replace(objects, version, is_watched=self._is_listed and not self.is_broken)
+            self._list(api)
+        elif self.is_broken and self._list_failure is not None:
+            raise self._list_failure
         if not self._is_listed:
             self._is_listed = True
             self._stream.start()
         return self._cache.objects
+
+    def _list(self, api: Api) -> None:
+        self._listed_at = time.monotonic()
+        try:
+            objects, version = api.list_with_version(self._stream.path)
+        except ApiError as error:
+            self._list_failure = error
+            raise
+        self._list_failure = None
+        # A watch that has come back meanwhile may be ahead of the list, and delivers nothing twice.
+        self._cache.replace(objects, version, is_watched=self._is_listed and not self.is_broken)
 
     @property
     def is_broken(self) -> bool:

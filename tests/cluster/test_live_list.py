@@ -67,6 +67,26 @@ def test_without_a_watch(server: Server, monkeypatch: pytest.MonkeyPatch) -> Non
     live.stop()
 
 
+def test_a_cluster_that_goes_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the next list, a reader that comes back early gets the failure of the last one, and not old objects."""
+    server.watches = {PATH.partition("?")[0]: refusal(403, "you may not")}
+    live = LiveList(server.access, PATH)
+    with Api(server.access) as api:
+        assert names(live, api) == ["a"]
+        until(lambda: live.is_broken)
+        server.otherwise = refusal(500, "etcd is ill")
+        monkeypatch.setattr("composeplat.cluster.live_list._POLL_INTERVAL_S", 0)
+        for interval in (60, 60, 0):
+            with pytest.raises(ApiError, match="etcd is ill"):
+                live.read(api)
+            monkeypatch.setattr("composeplat.cluster.live_list._POLL_INTERVAL_S", interval)
+        server.otherwise = given(item("b", 6), version="6")
+        assert names(live, api) == ["b"]
+    live.stop()
+
+    assert server.paths.count(PATH) == 3
+
+
 def test_a_watch_that_comes_back_during_a_list(server: Server) -> None:
     """Its events are newer than the list that was requested before, and stay."""
     events: Queue[Object | None] = Queue()
