@@ -63,7 +63,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
         if as_json:
             write_json(status_document(view.environment, view.namespace, rows))
             return Exit.DONE
-        shown = _screen(view, rows, reader.urls)
+        shown = _screen(view, rows, reader)
         clear = _CLEAR if watch and is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" else ""
         is_read = write_output(clear + shown)
         # Until Ctrl-C, or until nobody reads: there is nothing to wait for.
@@ -71,7 +71,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
             while watch and is_read:
                 time.sleep(_REDRAW_INTERVAL_S)
                 rows = reader.read_again(rows)
-                before, shown = shown, _screen(view, rows, reader.urls)
+                before, shown = shown, _screen(view, rows, reader)
                 is_read = shown == before or write_output(clear + shown)
         finally:
             reader.stop()
@@ -82,10 +82,12 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
     return Exit.DONE
 
 
-def _screen(view: EnvironmentView, rows: list[StatusRow], urls: Sequence[str]) -> str:
+def _screen(view: EnvironmentView, rows: list[StatusRow], reader: StatusReader) -> str:
     now, color = datetime.now(UTC), wants_color(sys.stdout)
     width = terminal_width()
-    return status_screen(view.environment, view.namespace, rows, now, urls=urls, width=width, color=color)
+    screen = status_screen(view.environment, view.namespace, rows, now, urls=reader.urls, width=width, color=color)
+    # The note of it is cleared from the screen with the rows before.
+    return f"{screen}\n{_one_line(reader.problem)}; trying again\n" if reader.problem else screen
 
 
 class StatusReader:

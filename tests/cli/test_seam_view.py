@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partialmethod
 from typing import Any
 
@@ -76,6 +77,28 @@ def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) ->
 
     assert terminal.status() == 130
     assert shown.partition("demo in namespace team")[0] == ("\x1b[H\x1b[2J" if clears else "")
+
+
+def test_the_status_of_a_cluster_that_goes_away(deployed: Seam) -> None:
+    """As long as the rows are old, the screen says why, also after it was replaced."""
+    created = datetime.now(UTC).isoformat()
+    web = labelled({**WEB, "metadata": {**WEB["metadata"], "creationTimestamp": created}})
+    deployed.server.answers[f"{WORKLOADS}/deployments"] = given(web)
+    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
+    terminal = Terminal(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
+        folder=deployed.folder, env={**VARIABLES, **variables, "TERM": "xterm", "NO_COLOR": "1"},
+    )  # fmt: skip
+    terminal.until("own ")
+    deployed.server.otherwise = refusal(500, "etcd is ill")
+    deployed.server.answers.clear()
+    terminal.until("etcd is ill; trying again")
+    screens = [terminal.until("\x1b[2J") for _ in range(3)]
+    terminal.interrupt()
+
+    assert terminal.status() == 130
+    assert "own " in screens[2]
+    assert screens[2].count("etcd is ill; trying again") == 1
 
 
 def test_a_copy_from_the_home_of_nobody(deployed: Seam) -> None:
