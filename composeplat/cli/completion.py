@@ -97,10 +97,12 @@ def offers_for(args: list[str]) -> tuple[str, list[tuple[str, str]]]:
     """List the completions of the last argument, each with its help."""
     grammar = read_grammar()
     line = Line(grammar)
-    for arg in args[:-1]:
+    # ``platform help status`` is ``platform status --help``.
+    is_help = args[0] == "help" and len(args) > 1
+    for arg in args[is_help:-1]:
         line.read(arg)
     word = args[-1]
-    if line.command is None:
+    if line.command is None or (is_help and not line.command["commands"]):
         return "words", []
     if line.waiting:
         return _values(line.waiting["value"], "", word, line)

@@ -58,6 +58,9 @@ def test_a_folder_in_the_place_of_the_env_file(shop: Folder) -> None:
     [
         pytest.param("de", ["deploy", "destroy"], id="command"),
         pytest.param("cluster ", ["start", "stop", "prune", "status", "logs"], id="command of a group"),
+        pytest.param("help de", ["deploy", "destroy"], id="command whose help is asked for"),
+        pytest.param("help cluster st", ["start", "stop", "status"], id="command of a group whose help is asked for"),
+        pytest.param("help status ", [], id="nothing more to ask for"),
         pytest.param("nonsense ", [], id="unknown command"),
         pytest.param("--v", ["--version"], id="option of the whole"),
         pytest.param("deploy --re", ["--registry", "--rerun-jobs", "--refresh", "--replace-volume"], id="options"),
