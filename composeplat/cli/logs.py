@@ -119,6 +119,8 @@ def _endings(view: EnvironmentView, snapshot: Snapshot, *, has_lines: bool) -> I
     rows = status_rows(view.queries(snapshot.workloads), snapshot, datetime.now(UTC))
     if all(row.state == "absent" for row in rows):
         yield f"{view.environment} is not deployed in namespace {view.namespace}: platform deploy"
+        if view.namespace.isdecimal():
+            yield f"for 'docker compose logs -n {view.namespace}' type platform logs --tail {view.namespace}"
         return
     with_pods = {service for pod in snapshot.pods for service in services_of(pod)}
     is_part = len(rows) < len(view.planned.plan.services)

@@ -204,6 +204,16 @@ def test_logs_that_are_followed_without_pods(deployed: Seam, service: str, reaso
     assert outcome.stderr == (f"{reason}waiting for pods, until Ctrl-C\n" if reason else "")
 
 
+def test_logs_of_a_number(seam: Seam) -> None:
+    """The number of lines that Compose's ``-n`` has is no namespace that anybody means."""
+    outcome = seam.platform("logs", "-n", "100").assert_success()
+
+    assert outcome.stderr == (
+        "demo is not deployed in namespace 100: platform deploy\n"
+        "for 'docker compose logs -n 100' type platform logs --tail 100\n"
+    )
+
+
 def test_logs_that_are_followed_before_a_deploy(seam: Seam) -> None:
     seam.patch.setattr("composeplat.cluster.logs.Follower.lines", lambda _: iter(()))
     outcome = seam.platform("logs", "--follow").assert_success()
