@@ -24,7 +24,7 @@ from composeplat.system.signals import handle_signals
 _WAKE_DELAYS_S = (0.02, 0.1, 0.5)
 #: A press whose exception was dropped is repeated after this delay: then the finalizer has ended.
 _REPEAT_DELAY_S = 0.02
-_PRESSES = (signal.SIGINT, signal.SIGTERM)
+_PRESSES = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def listen() -> None:

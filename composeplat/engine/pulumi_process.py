@@ -32,6 +32,7 @@ from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline
 from composeplat.system.processes import ProcessId, kill_session, may_descend, session_members, wait_for_end
 from composeplat.system.records import record
+from composeplat.system.signals import handle_signals
 from composeplat.system.threads import start_thread
 
 Event = dict[str, Any]
@@ -55,25 +56,25 @@ class Interrupted(ComposeplatError):
 
 @dataclass(slots=True)
 class Interrupts:
-    """Counts Ctrl-C and SIGTERM while an operation runs, so that the first one does not stop it within a step.
+    """Counts Ctrl-C, SIGTERM and SIGHUP while an operation runs, so that the first one does not stop it within a step.
 
-    The second one raises at once; later ones have no effect.
+    The second one raises at once; later ones have no effect. SIGHUP is never the second: where a terminal is closed,
+    its shell sends it, and the kernel again.
     """
 
     count: int = 0
     cancelled: threading.Event = field(default_factory=threading.Event)
-    _before: dict[int, Any] = field(default_factory=dict)
+    _handling: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _raises_first: bool = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._note)
+            handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            self._handling.enter_context(handle_signals(dict.fromkeys(handled, self._note)))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._handling.close()
 
     @contextlib.contextmanager
     def raised_at_once(self) -> Iterator[None]:
@@ -86,7 +87,9 @@ class Interrupts:
         finally:
             self._raises_first = False
 
-    def _note(self, *_: object) -> None:
+    def _note(self, number: int, _frame: object) -> None:
+        if number == signal.SIGHUP and self.count:
+            return
         self.count += 1
         self.cancelled.set()
         if self._raises_first and self.count < _FORCED:

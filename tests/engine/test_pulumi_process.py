@@ -434,9 +434,9 @@ def test_no_interrupt(tmp_path: Path) -> None:
     assert not runner(tmp_path, "").follow(["up"], lambda _: None, nothing, {}).interrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupts_are_counted(number: signal.Signals) -> None:
-    """Ctrl-C and SIGTERM break nothing while an operation runs: they are counted, and waiting gets of them."""
+    """Ctrl-C, SIGTERM and a closed terminal break nothing while an operation runs: they are counted, and waiting gets of them."""
     before = signal.getsignal(number)
 
     with Interrupts() as interrupts:
@@ -466,6 +466,31 @@ def test_the_second_interrupt_breaks(second: signal.Signals) -> None:
 
     assert caught.value.hint == "the next run ends the processes that are left, and continues"
     assert caught.value.exit_code == 130
+
+
+def test_a_closed_terminal_is_one_interrupt() -> None:
+    """Its shell reports it, and the kernel again: the second report must not end an operation within a step."""
+    with Interrupts() as interrupts:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGHUP)
+        counts = [interrupts.count]
+        with pytest.raises(Interrupted, match=r"^interrupted at once$"):
+            signal.raise_signal(signal.SIGTERM)
+        counts.append(interrupts.count)
+
+    assert counts == [1, 2]
+
+
+def test_a_closed_terminal_under_nohup() -> None:
+    """What nohup started continues."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert interrupts.count == 0
 
 
 def test_interrupts_in_another_thread() -> None:
