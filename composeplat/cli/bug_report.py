@@ -129,17 +129,26 @@ def _logs() -> dict[str, str]:
 
 
 def _write(path: Path, name: str, texts: Mapping[str, str]) -> None:
+    """Write the archive, or nothing: half of one on a full disk would be sent."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
-        with open(descriptor, "wb") as stream, tarfile.open(fileobj=stream, mode="w:gz") as archive:
-            for file, text in texts.items():
-                data = text.encode()
-                member = tarfile.TarInfo(f"{name}/{file}")
-                member.size, member.mode = len(data), _PRIVATE_FILE
-                archive.addfile(member, io.BytesIO(data))
+        try:
+            _pack(descriptor, name, texts)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write '{path}': {reason}", "name another file with -o") from error
+
+
+def _pack(descriptor: int, name: str, texts: Mapping[str, str]) -> None:
+    with open(descriptor, "wb") as stream, tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for file, text in texts.items():
+            data = text.encode()
+            member = tarfile.TarInfo(f"{name}/{file}")
+            member.size, member.mode = len(data), _PRIVATE_FILE
+            archive.addfile(member, io.BytesIO(data))
 
 
 @app.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -218,6 +219,20 @@ def test_a_bug_report(seam: Seam) -> None:
     assert json.loads(texts["versions.json"])["platform"]
     assert "hunter2" not in "".join(texts.values()) + outcome.stderr
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+
+
+def test_a_bug_report_on_a_full_disk(seam: Seam) -> None:
+    """Nothing is left that looks like an archive."""
+
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    seam.patch.setattr("tarfile.TarFile.addfile", fill)
+    outcome = seam.platform("bug-report", "-o", "report.tar.gz")
+
+    assert outcome.status == 1
+    assert "error: can't write 'report.tar.gz': no space left on device\n" in outcome.stderr
+    assert not (seam.folder / "report.tar.gz").exists()
 
 
 def test_a_data_folder_that_a_log_makes_is_private(tmp_path: Path) -> None:
