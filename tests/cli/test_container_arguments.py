@@ -52,5 +52,5 @@ def test_a_file_that_is_written_while_it_is_copied(status: int, complaint: str, 
 def test_why_a_copy_was_not_possible() -> None:
     """A message of the link is an error already: it had the word twice."""
     container = Command(namespace="team", pod="web-1", container="web", args=(), terminal=False)
-    with pytest.raises(ComposeplatError, match="^unable to upgrade connection$"):
+    with pytest.raises(ComposeplatError, match=r"^unable to upgrade connection$"):
         _check(1, "error: unable to upgrade connection", container)
