@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 
 #: One less than the connections that each browser opens to a server.
-_MAX_LASTING = 5
+_MAX_OPEN = 5
 _TURN_S = 3.0
 TURN = b'{"topic": "turn", "data": null}\n'
 """The last line of a stream that has to be opened again."""
@@ -20,18 +20,18 @@ TURN = b'{"topic": "turn", "data": null}\n'
 
 class StreamTurns:
     def __init__(self) -> None:
-        self._lasting = 0
+        self._open = 0
 
     async def take(self, lines: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         """Yield the lines of a stream: all of them, or those of its turn."""
-        is_lasting = self._lasting < _MAX_LASTING
-        self._lasting += is_lasting
+        stays_open = self._open < _MAX_OPEN
+        self._open += stays_open
         try:
             async with contextlib.aclosing(lines):
-                async for line in lines if is_lasting else _take_turn(lines):
+                async for line in lines if stays_open else _take_turn(lines):
                     yield line
         finally:
-            self._lasting -= is_lasting
+            self._open -= stays_open
 
 
 async def _take_turn(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

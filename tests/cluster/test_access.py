@@ -964,7 +964,7 @@ def test_connections_that_always_break(server: Server, *, kept: bool) -> None:
     ],
 )
 def test_responses_that_are_none(sent: bytes, reason: str) -> None:
-    """What comes instead of a response, or is the half of one, is named in words of its own."""
+    """What comes instead of a response, or is the half of one, has a message of its own."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _sending(sent)) as other:
         thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

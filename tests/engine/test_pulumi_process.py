@@ -436,7 +436,7 @@ def test_no_interrupt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupts_are_counted(number: signal.Signals) -> None:
-    """Ctrl-C, SIGTERM and a closed terminal break nothing during an operation: they are counted, and waits get them."""
+    """Ctrl-C, SIGTERM and a closed terminal break nothing while an operation runs: waiting gets of them."""
     before = signal.getsignal(number)
 
     with Interrupts() as interrupts:
