@@ -50,7 +50,7 @@ class Command:
 def choose_pod(pods: Iterable[Object], service: str) -> str:
     """Choose the pod of a service to run a command in, empty without one: a ready pod first, then the newest.
 
-    Its container runs: one that crashes again and again takes no command.
+    Its container runs: in one that crashes again and again, no command can be started.
     """
     running = [pod for pod in pods if service in services_of(pod) and may_run(pod) and _does_run(pod, service)]
     found = max(
