@@ -29,12 +29,13 @@ FormerUsers = Mapping[Key, Collection[Key]]
 
 
 def find_former_users(api: Api, plan: Plan, live_state: LiveState, options: DeployOptions) -> FormerUsers:
-    """Find the workloads that have to end first; a deploy of some services deletes none."""
+    """Find the workloads that have to end before those of the chosen services are created."""
     ours = live_state.ours(plan.environment)
     present = {key for key, head in ours.items() if key[0] in WORKLOADS and not is_dev_workload(head)}
     planned = {(found.kind, found.name): found for found in plan.objects if found.kind in WORKLOADS}
-    created, leaving = planned.keys() - present, frozenset(present - planned.keys())
-    if options.services or not created or not leaving:
+    chosen = {(found.kind, found.name) for found in plan.limited_to(options.services).objects}
+    created, leaving = (planned.keys() & chosen) - present, frozenset(present - planned.keys())
+    if not created or not leaving:
         return {}
     workloads = read_workloads(api, plan)
     found = {key: _claims_in(workloads, leaving, planned[key]) for key in sorted(created)}

@@ -240,8 +240,13 @@ def _scale_for_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: Liv
 def _let_former_users_end(stack: Stack, api: Api, plan: Plan, live_state: LiveState, options: DeployOptions) -> None:
     """Let the workloads that leave end before another one takes over their volumes; an import does so itself."""
     former = {} if stack.before_create else find_former_users(api, plan, live_state, options)
-    if former:
+    if former and not options.services:
         stack.before_create = end_former_users(stack, plan, former)
+        return
+    # A deploy of some services deletes none.
+    for created, leaving in former.items():
+        names = ", ".join(name for _, name in leaving)
+        stack.note(f"{names} is not in the file, and still writes to a volume of {created[1]}: platform deploy ends it")
 
 
 def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, chosen: Collection[str]) -> list[Key]:
