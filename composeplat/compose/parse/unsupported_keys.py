@@ -187,6 +187,8 @@ _CONSTRAINT = r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*"
 
 def _explain_placement(value: Node, _path: PathKey) -> Explanation:
     """Write the constraints that a node's labels can express as a node selector."""
+    if isinstance(value, Mapping) and not value.entries:
+        return Explanation("without constraints any node is chosen", is_harmless=True)
     listed = value.get("constraints") if isinstance(value, Mapping) else None
     texts = [item.text for item in listed if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
     found = [match for text in texts if (match := re.fullmatch(_CONSTRAINT, text))]
@@ -265,6 +267,7 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
         (SERVICE, key): _where_bool("this is the default here", value=False)
         for key in ("init", "oom_kill_disable", "privileged", "read_only", "stdin_open", "tty")
     },
+    ("services.*.ports.*", "mode"): _where("requests reach every pod of a service, on any node", "ingress"),
     ("services.*.volumes.*", "consistency"): _always("it applies only to files of this machine"),
     ("services.*.volumes.*.bind", "create_host_path"): _always("it applies only to files of this machine"),
     ("services.*.volumes.*.bind", "selinux"): _always("it applies only to files of this machine"),
