@@ -153,7 +153,7 @@ def publications(
 
 
 def leaving_machine(found: Iterable[Publication]) -> Iterator[Publication]:
-    """Yield what leaves this machine although the cluster is on it: images for other registries, and caches."""
+    """Yield images for other registries and caches: they leave this machine although the cluster is on it."""
     for publication in found:
         match publication:
             case ToCache():
@@ -250,7 +250,7 @@ def _cache_reference(options: Sequence[tuple[str, str]]) -> str:
 
 
 def _cache_store(options: Sequence[tuple[str, str]]) -> str:
-    """Return what a cache is kept in outside this machine and outside a registry; empty for another one."""
+    """Return the store of a cache that is in no registry and not on this machine; empty for another one."""
     given = dict(options)
     match given.get("type"):
         case "s3":

@@ -63,7 +63,7 @@ def plan_definition(
 
 
 def _check(loaded: Loaded, plan: Plan, request: Request, late: LateTexts) -> None:
-    """Check what needs images, files or the values of the program; raise all errors together."""
+    """Make the checks that need images, files or values of the program; raise all errors together."""
     check_image_users(
         loaded.project,
         loaded.settings,

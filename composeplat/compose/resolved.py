@@ -35,7 +35,7 @@ def plain_definition(document: Node) -> Any:
 
 
 def limited_definition(loaded: Loaded, names: Collection[str]) -> dict[str, Any]:
-    """Return the definition with some of its services, and without what only the others use."""
+    """Return the definition with some of its services, and without the entries that only the others use."""
     document = loaded.document
     return resolved_definition(
         replace(loaded, document=limited_to(document, names)) if isinstance(document, Mapping) else loaded

@@ -45,7 +45,7 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def as_utf8(content: bytes) -> bytes:
-    """Return YAML as UTF-8; UTF-16 with a byte order mark is YAML too, such as what Windows PowerShell writes."""
+    """Return YAML as UTF-8; UTF-16 with a byte order mark is YAML too, as Windows PowerShell writes it."""
     if not content.startswith(_UTF_16_MARKS):
         return content
     try:
@@ -299,6 +299,6 @@ class _Builder:
                         mapping.entries[name] = (name_node, merged)
                         mapping.size += name_node.size + merged.size
                     elif own.tag == _RESET and merged.tag != _RESET:
-                        # What is reset is what earlier files have; the value of the anchor takes its place.
+                        # A value of earlier files is reset; that of the anchor takes its place.
                         mapping.entries[name] = (name_node, replace(merged, tag=_OVERRIDE))
                         mapping.size += merged.size

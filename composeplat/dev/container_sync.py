@@ -253,7 +253,7 @@ def command_args(command: WatchExec) -> tuple[str, ...]:
 def emptied_folders(folder: WatchedFolder, deleted: Iterable[str]) -> list[str]:
     """Return deleted folders, and those of deleted files, that are not here any more: the deepest first.
 
-    They are paths of the container. What is a file or a link here now can't be written before its folder is gone.
+    They are paths of the container. A file or a link in its place can't be written before the folder is gone.
     """
     parents: dict[str, None] = {}
     for path in deleted:

@@ -1,7 +1,7 @@
 """Workloads that leave the definition, and whose volumes a workload takes over that is created now.
 
 Owns that the pods of the first have ended before the second is created: a service that is renamed, or gets another
-kind, must not write to its data twice at once. Pulumi alone deletes what leaves at the very end.
+kind, must not write to its data twice at once. Pulumi alone deletes the former one at the very end.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def packs_states(variables: Mapping[str, str]) -> bool:
 def write_new_state(path: Path | None, environment: str, namespace: str, variables: Mapping[str, str]) -> bool:
     """Write the state of a stack that does not exist; return whether it was written.
 
-    A new folder gets the layout first, as Pulumi would choose it. In one without a layout Pulumi finds out what it has.
+    A new folder gets the layout first, as Pulumi would choose it. Of one without any, Pulumi finds out which it has.
     """
     if path is None:
         return False

@@ -1,8 +1,8 @@
 """Turns of streams: the browser opens six connections to a server, and each stream of a window keeps one.
 
 Owns how many streams stay open, and for how long the others do. A stream beyond them ends after a moment, and the page
-opens it again at once: what waits in the browser by then, such as an action or the page of another window, comes first.
-Must not know what a stream says.
+opens it again at once: an action or the page of another window that waits in the browser comes first.
+Must not know the content of a stream.
 """
 
 from __future__ import annotations

@@ -274,8 +274,8 @@ def test_a_compose_file_without_its_option(command: str, tmp_path: Path) -> None
 def test_which_commands_take_a_compose_file_for_a_service() -> None:
     """The others take services, and say it of the service that there is none of: a new command belongs to either."""
     assert sorted(command for command in READING if takes_arguments(command)) == [
-        "build", "cp", "deploy", "down", "events", "exec", "graph", "history", "images", "logs", "open", "port",
-        "preview", "render", "restart", "rollback", "run", "status", "top", "up", "watch",
+        "build", "config", "cp", "deploy", "down", "events", "exec", "graph", "history", "images", "logs", "open",
+        "port", "preview", "render", "restart", "rollback", "run", "status", "top", "up", "watch",
     ]  # fmt: skip
 
 
@@ -292,11 +292,11 @@ def test_names_of_compose_files(argument: str, hint: str, tmp_path: Path) -> Non
     """A file by its ending, or as it is there; anything else is only unexpected."""
     (tmp_path / "compose").write_text("")
 
-    outcome = run_here("config", argument, folder=tmp_path)
+    outcome = run_here("refresh", argument, folder=tmp_path)
 
     assert outcome.status == 2
     assert f"Error: Got unexpected argument '{argument}'\n" in outcome.stderr
-    assert outcome.stderr.endswith(f"-f: platform config{hint}\n" if hint else f"'{argument}'\n")
+    assert outcome.stderr.endswith(f"-f: platform refresh{hint}\n" if hint else f"'{argument}'\n")
 
 
 def test_a_command_that_reads_no_compose_file(tmp_path: Path) -> None:

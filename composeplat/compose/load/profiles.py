@@ -78,7 +78,7 @@ def select(document: Node, chosen: Collection[str], named: Collection[str], repo
 
 
 def limited_to(document: MappingNode, names: Collection[str]) -> MappingNode:
-    """Return a definition with some of its services, and without what only the others use."""
+    """Return a definition with some of its services, and without the entries that only the others use."""
     dropped = {kind: _names_of_others(document, kind, names) for kind in _RESOURCES}
     others = frozenset(key.text for section in _SECTIONS for key, _ in _entries(document, section)) - {*names}
     dropped |= dict.fromkeys(_SECTIONS, others)

@@ -82,7 +82,7 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
 
 
 def _forget_all(recording: Recording, gone: Collection[Key]) -> tuple[Events, PulumiResult]:
-    """Delete what the state has; objects that are gone already are not named."""
+    """Delete the objects of the state; those that are gone already are not named."""
     stack = recording.stack
 
     def take(urn: str, events: Events) -> None:
