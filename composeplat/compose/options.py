@@ -307,3 +307,8 @@ class Settings(Options):
     """The pull policy of built images that are loaded into the nodes; empty if they are pushed to a registry."""
     volume_affinity: bool = True
     wake_in_order: bool = False
+
+
+def hint_of_file(argument: str) -> str:
+    """Return the hint for a Compose file that was given as a service; empty for another name."""
+    return f"use an option for a Compose file: --file {argument}" if argument.endswith((".yaml", ".yml")) else ""

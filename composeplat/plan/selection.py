@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from composeplat.compose.options import hint_of_file
 from composeplat.diagnostics import ComposeplatError, near
 
 
@@ -12,7 +13,6 @@ def no_such_service(name: str, known: Collection[str], providers: Collection[str
     listed = f"services are: {', '.join(sorted(known))}"
     if name in providers:
         return ComposeplatError(f"service '{name}' has no pods: its provider gives it, outside of the cluster", listed)
-    file = f"use an option for a Compose file: --file {name};" if name.endswith((".yaml", ".yml")) else ""
-    return ComposeplatError(
-        f"there is no service '{name}'", " ".join(filter(None, [file or near(name, known), listed]))
-    )
+    file = hint_of_file(name)
+    found = f"{file};" if file else near(name, known)
+    return ComposeplatError(f"there is no service '{name}'", " ".join(filter(None, [found, listed])))

@@ -271,6 +271,17 @@ def test_a_compose_file_without_its_option(command: str, tmp_path: Path) -> None
     )
 
 
+def test_a_compose_file_for_a_service_without_another(tmp_path: Path) -> None:
+    """Where no Compose file is found either, the hint is the option, as where one is found."""
+    (tmp_path / "my.yml").write_text("services: {a: {image: x}}\n")
+    outcomes = [run_here("config", name, folder=tmp_path) for name in ("my.yml", "web")]
+
+    assert [outcome.stderr.splitlines()[1] for outcome in outcomes] == [
+        "  hint: use an option for a Compose file: --file my.yml",
+        "  hint: name one with -f, or go to the folder that has one",
+    ]
+
+
 def test_which_commands_take_a_compose_file_for_a_service() -> None:
     """The others take services, and say it of the service that there is none of: a new command belongs to either."""
     assert sorted(command for command in READING if takes_arguments(command)) == [

@@ -17,7 +17,7 @@ from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import Mapping as MappingNode
 from composeplat.compose.nodes import Node, Scalar, kind_of
-from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value
+from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value, hint_of_file
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
 from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, VariableReferences, Variables
 from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span, quoted
@@ -132,7 +132,8 @@ def definition_files(request: Request, variables: Variables, sources: Sources) -
     if found is None:
         raise NoDefinition(
             "no Compose file here or in a folder above: looked for " + ", ".join(DEFAULT_NAMES),
-            "name one with -f, or go to the folder that has one",
+            next(filter(None, map(hint_of_file, request.named_services)), "")
+            or "name one with -f, or go to the folder that has one",
         )
     if found.ignored:
         names = ", ".join(quoted(path.name) for path in found.ignored)
