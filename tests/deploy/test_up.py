@@ -367,7 +367,7 @@ def test_an_image_with_nothing_in_it(environment: Environment) -> None:
     plainly(environment, *link, "cp", "/app/file", "/app/made").expect()
     assert on_disk(environment, "src/made") == "here"
     shell = plainly(environment, "web", "--", "sh")
-    assert (shell.status, "sh not found in the container" in shell.stderr) == (1, True)
+    assert (shell.status, "sh not found in the container" in shell.stderr) == (127, True)
 
 
 def test_a_closed_folder_stays_closed(environment: Environment) -> None:

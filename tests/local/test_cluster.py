@@ -258,7 +258,8 @@ def test_a_service_is_reached_before_kube_proxy_knows_it(cluster: LocalCluster, 
         "spec": spec,
     }
 
-    timer = threading.Timer(1.5, lambda: api.apply(service))
+    # The kernel tries again after 1 and 3 s: in between, kube-proxy gets the Service, and then its endpoints.
+    timer = threading.Timer(2.3, lambda: api.apply(service))
     timer.start()
     answer = kubectl(cluster, "exec", "keeper-0", "--", "wget", "-q", "-O", "-", f"http://{FREE_ADDRESS}/")
     timer.join()
