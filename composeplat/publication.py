@@ -76,7 +76,7 @@ class ToRegistry:
 
     @property
     def data(self) -> dict[str, object]:
-        return {"event": "publish", "to": "registry", "name": self.registry, "images": _image_rows(self.images)}
+        return _images_event("registry", self.registry, self.images)
 
     @property
     def text(self) -> str:
@@ -92,7 +92,7 @@ class ToCache:
 
     @property
     def data(self) -> dict[str, object]:
-        return {"event": "publish", "to": "cache", "name": self.store, "images": _image_rows(self.images)}
+        return _images_event("cache", self.store, self.images)
 
     @property
     def text(self) -> str:
@@ -108,7 +108,7 @@ class ToNodes:
 
     @property
     def data(self) -> dict[str, object]:
-        return {"event": "publish", "to": "nodes", "name": self.context, "images": _image_rows(self.images)}
+        return _images_event("nodes", self.context, self.images)
 
     @property
     def text(self) -> str:
@@ -304,8 +304,9 @@ def _format_size(count: int) -> str:
     return f"{count} B"
 
 
-def _image_rows(images: Mapping[str, tuple[str, ...]]) -> list[dict[str, object]]:
-    return [{"image": name, "sources": list(sources)} for name, sources in images.items()]
+def _images_event(to: str, name: str, images: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+    rows = [{"image": image, "sources": list(sources)} for image, sources in images.items()]
+    return {"event": "publish", "to": to, "name": name, "images": rows}
 
 
 def _format_images(images: Mapping[str, tuple[str, ...]]) -> str:

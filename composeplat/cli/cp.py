@@ -17,7 +17,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.dev import container_commands
-from composeplat.dev.container_commands import LINK_ERROR, Command
+from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, Command
 from composeplat.dev.file_copy import (
     Copied,
     absolute_in_container,
@@ -33,7 +33,6 @@ from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_s
 
 app = App()
 _STREAM = "-"
-_NO_PROGRAM = (126, 127)
 _MAX_SHOWN = 3
 #: How GNU tar ends its warnings about files that a program writes meanwhile: the archive is whole.
 _CHANGED = ("file changed as we read it", "File removed before we read it")
@@ -106,7 +105,7 @@ def _check(status: int, complaint: str, container: Command) -> None:
     if status == 0:
         return
     text = progress.masked_text(complaint)
-    if status in _NO_PROGRAM:
+    if status in NO_PROGRAM:
         message = f"the container of service '{container.container}' has no program 'tar'"
         raise ComposeplatError(message, "add it to the image, or sync files with platform up")
     text = text.removeprefix(LINK_ERROR)

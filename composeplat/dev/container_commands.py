@@ -26,6 +26,8 @@ from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Found, Toolchain
 from composeplat.toolchain.tools import LINK
 
+#: How a shell, and the link, end where a program is missing or can't be executed.
+NO_PROGRAM = (126, 127)
 #: How a message of the link begins, in place of one of a program in the container.
 LINK_ERROR = "error: "
 _CHUNK_BYTES = 1024 * 1024
@@ -52,7 +54,7 @@ def choose_pod(pods: Iterable[Object], service: str) -> str:
 
     Its container runs: in one that crashes again and again, no command can be started.
     """
-    running = [pod for pod in pods if service in services_of(pod) and may_run(pod) and _does_run(pod, service)]
+    running = [pod for pod in pods if service in services_of(pod) and running_container(pod, service)]
     found = max(
         running,
         key=lambda pod: (is_ready(pod), is_dev_workload(pod), pod["metadata"]["creationTimestamp"]),
@@ -61,14 +63,12 @@ def choose_pod(pods: Iterable[Object], service: str) -> str:
     return str(found["metadata"]["name"]) if found else ""
 
 
-def _does_run(pod: Object, container: str) -> bool:
-    return any(
-        status["name"] == container and "running" in status.get("state", {}) for status in container_statuses(pod)
-    )
-
-
-def may_run(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+def running_container(pod: Object, container: str) -> Object | None:
+    """Return the status of a container that runs, in a pod that runs and does not end."""
+    if pod.get("status", {}).get("phase") != "Running" or "deletionTimestamp" in pod["metadata"]:
+        return None
+    named = (status for status in container_statuses(pod) if status["name"] == container)
+    return next((status for status in named if "running" in status.get("state", {})), None)
 
 
 def _find_link(environment: Mapping[str, str]) -> Found:

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlencode
 
-from composeplat.cluster.snapshot import Object, container_statuses, service_of
+from composeplat.cluster.snapshot import Object, service_of
 from composeplat.compose.watch_model import WatchExec
-from composeplat.dev.container_commands import LINK_ERROR, Command, Piped, may_run, open_command
+from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, Command, Piped, open_command, running_container
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
@@ -35,7 +35,6 @@ _COPY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 120.0
 #: Arguments are in the URL of a request: proxies refuse one of 8 KiB.
 _MAX_ARGS_BYTES = 4 * 1024
-_NO_PROGRAM = (126, 127)
 _PERMISSIONS = 0o777
 _MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
@@ -56,9 +55,7 @@ def running_containers(pods: Iterable[Object], service: str) -> list[Container]:
     return [
         Container(str(pod["metadata"]["name"]), str(status.get("containerID", "")))
         for pod in pods
-        if service_of(pod) and may_run(pod)
-        for status in container_statuses(pod)
-        if status["name"] == service and "running" in status.get("state", {})
+        if service_of(pod) and (status := running_container(pod, service))
     ]
 
 
@@ -171,7 +168,7 @@ class ContainerFiles:
         if len(chunks) > 1:
             content = io.BytesIO("".join(f"{path}\0" for path in paths).encode())
             status, complaint = self._run(("xargs", "-0", *args), content, _COPY_TIMEOUT_S)
-            if status not in _NO_PROGRAM:
+            if status not in NO_PROGRAM:
                 yield status, complaint
                 return
         for chunk in chunks:
@@ -214,7 +211,7 @@ class ContainerFiles:
     def _check(self, args: tuple[str, ...], status: int, complaint: str) -> None:
         if not status:
             return
-        if status in _NO_PROGRAM:
+        if status in NO_PROGRAM:
             raise ComposeplatError(
                 f"the container has no program '{args[0]}'",
                 "add it to the image, write action: rebuild, or develop it with platform up, which brings an agent",

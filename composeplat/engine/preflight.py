@@ -282,12 +282,15 @@ def resources_of_others(state: Mapping[str, Any], environment: str) -> list[str]
 
 
 def missing_from_cluster(state: Mapping[str, Any], live_state: LiveState) -> list[str]:
-    """Objects that the state has and the cluster has not: someone deleted them, or a kill came between."""
-    return [
-        str(resource["urn"])
-        for key, resource in objects_of(state)
-        if key[0] in KINDS and key[0] != CLAIM and live_state.lacks(key)
-    ]
+    """URNs of objects that the state has and the cluster has not, but of no claims."""
+    return [str(resource["urn"]) for key, resource in lost_objects(state, live_state) if key[0] != CLAIM]
+
+
+def lost_objects(state: Mapping[str, Any], live_state: LiveState) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    """Yield the objects that the state has and the cluster has not: someone deleted them, or a kill came between."""
+    for key, resource in objects_of(state):
+        if key[0] in KINDS and live_state.lacks(key):
+            yield key, resource
 
 
 def left_claims(plan: Plan, live_state: LiveState, leaving: Collection[Key]) -> list[str]:

@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from composeplat.cluster.live_list import LiveList
+from composeplat.cluster.snapshot import Object
 from composeplat.compose.watch_model import WatchAction, WatchRule
 from composeplat.dev.container_sync import Container, ContainerFiles, Unreached
 from composeplat.dev.folder_watch import FolderChange, Found
@@ -94,14 +95,19 @@ def test_watching_ends_during_a_build(session: WatchSession, work: Builds) -> No
         session.run()
 
 
+def answer_with_a_pod(server: Server) -> Object:
+    web = pod(replica_set(deployment("web")), state=running())
+    web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
+    server.answers[PODS] = given(web)
+    return web
+
+
 @pytest.mark.timeout(60)
 def test_a_change_while_the_cluster_does_not_answer(
     session: WatchSession, work: Builds, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is copied once the cluster answers: it never was. The failure is reported once: it was, twice a second."""
-    web = pod(replica_set(deployment("web")), state=running())
-    web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
-    server.answers[PODS] = given(web)
+    web = answer_with_a_pod(server)
     # While pods can't be watched, they are listed each time.
     monkeypatch.setattr("composeplat.cluster.live_list._POLL_INTERVAL_S", 0)
     monkeypatch.setattr(LiveList, "wait", lambda _: time.sleep(0.05))
@@ -138,9 +144,7 @@ def test_changes_during_a_copy_are_one_copy(
     session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many scans see a checkout: each was a copy of its own. What is gone before it is read is no copy of nothing."""
-    web = pod(replica_set(deployment("web")), state=running())
-    web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
-    server.answers[PODS] = given(web)
+    answer_with_a_pod(server)
     session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
     monkeypatch.setattr(LiveList, "wait", lambda _: time.sleep(0.05))
     for name in ("first", "second", "third"):
@@ -178,9 +182,7 @@ def test_a_change_while_a_container_is_not_reached(
     session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is copied at the next occasion: it was not, unless the same file was saved again."""
-    web = pod(replica_set(deployment("web")), state=running())
-    web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
-    server.answers[PODS] = given(web)
+    web = answer_with_a_pod(server)
     files = {"lost": "1", "later": "2"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)

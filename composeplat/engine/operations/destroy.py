@@ -13,7 +13,7 @@ from composeplat.engine.events import Events
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Outcome
-from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path, object_keys, objects_of
+from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, lost_objects, object_keys
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.providers import release_providers
 from composeplat.engine.pulumi_process import PulumiResult
@@ -53,7 +53,7 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
         stack.workspace.drop_pending()
         before = read_live_state(api, stack.namespace)
         forget_foreign(stack, before)
-        gone = frozenset(key for key, _ in objects_of(stack.state) if key[0] in KINDS and before.lacks(key))
+        gone = frozenset(key for key, _ in lost_objects(stack.state, before))
         with recording.watch_run():
             events, result = _forget_all(recording, gone)
         recording.note_changes(events)
