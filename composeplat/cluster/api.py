@@ -186,14 +186,15 @@ class Api:
         *,
         grace_s: int | None = None,
         uid: str = "",
-        orphans: bool = False,
+        propagation: str = "Background",
         dry_run: bool = False,
     ) -> None:
         """Delete an object; a pod may get another grace period than its own.
 
-        With ``uid``, only that object is deleted, and no other of the same name. ``orphans`` keeps what it has made.
+        With ``uid``, only that object is deleted, and no other of the same name. By ``propagation``, what it has made
+        is deleted after it (``Background``), before it (``Foreground``), or stays (``Orphan``).
         """
-        options: dict[str, Any] = {"propagationPolicy": "Orphan" if orphans else "Background"}
+        options: dict[str, Any] = {"propagationPolicy": propagation}
         if grace_s is not None:
             options["gracePeriodSeconds"] = grace_s
         if uid:

@@ -124,7 +124,8 @@ class AdoptionSteps:
         keeps_pods = entry.kind != "Job"
         if keeps_pods:
             self._label_pods(api, entry)
-        api.delete(self._path(entry), uid=self._uid(entry), orphans=keeps_pods)
+        propagation = "Orphan" if keeps_pods else "Background"
+        api.delete(self._path(entry), uid=self._uid(entry), propagation=propagation)
         self._wait(lambda: api.find(self._path(entry)) is None, f"{entry.kind} '{entry.name}' is not gone")
         if keeps_pods:
             # Pods that came in between, and those that are still to come.

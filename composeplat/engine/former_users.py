@@ -56,7 +56,8 @@ def end_former_users(stack: Stack, plan: Plan, former: FormerUsers) -> Callable[
         with Api(stack.target.access) as api:
             for key in former.get(created, ()):
                 stack.note(f"{created[1]} takes over a volume of {key[1]}, whose pods end first")
-                api.delete(api_path(key[0], plan.namespace, key[1]))
+                # A deploy after one that was killed here finds the workload as long as it has pods.
+                api.delete(api_path(key[0], plan.namespace, key[1]), propagation="Foreground")
                 _wait_until_unused(api, plan, created, key)
 
     return end

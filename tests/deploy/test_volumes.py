@@ -76,24 +76,46 @@ def test_destroy_of_what_is_gone(environment: Environment) -> None:
     assert ": 1 object deleted, " in gone.stderr
 
 
-def test_a_service_gets_another_name(environment: Environment) -> None:
-    """Its old pods have ended before the new ones start: two databases on one volume would destroy it."""
+def named(service: str) -> str:
+    """A file whose service writes to its volume when it starts and, some seconds after it is asked to, ends."""
     trap = 'trap "sleep 4; echo ended >> /data/file; exit" TERM'
-    text = (
-        f"services:\n  NAME:\n    image: busybox\n    volumes: ['data:/data']\n"
+    return (
+        f"services:\n  {service}:\n    image: busybox\n    volumes: ['data:/data']\n"
         f"    command: sh -c 'echo started >> /data/file; {trap}; while :; do sleep 0.2; done'\n"
         "volumes: {data: {}}\n"
     )
-    environment.deploy(text.replace("NAME", "db")).expect()
-    environment.write(text.replace("NAME", "other"))
-    named = environment.deploy("", "other").expect()
-    assert "db is not in the file, and still writes to a volume of other: platform deploy ends it\n" in named.stderr
-    environment.deploy(text.replace("NAME", "db")).expect()
 
-    renamed = environment.deploy(text.replace("NAME", "database")).expect()
+
+def test_a_service_gets_another_name(environment: Environment) -> None:
+    """Its old pods have ended before the new ones start: two databases on one volume would destroy it."""
+    environment.deploy(named("db")).expect()
+    environment.write(named("other"))
+    limited = environment.deploy("", "other").expect()
+    assert "db is not in the file, and still writes to a volume of other: platform deploy ends it\n" in limited.stderr
+    environment.deploy(named("db")).expect()
+
+    renamed = environment.deploy(named("database")).expect()
 
     assert "database takes over a volume of db, whose pods end first\n" in renamed.stderr
     assert read(environment, "database").endswith("ended\nstarted\n")
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_a_deploy_is_killed_while_the_old_pods_end(environment: Environment) -> None:
+    """The next deploy waits for them as well, although nothing but them is left of the old workload."""
+    environment.deploy(named("db")).expect()
+    environment.write(named("database"))
+    killed = environment.start("deploy")
+    assert killed.stderr is not None
+    while "whose pods end first" not in (line := killed.stderr.readline()):
+        assert line, killed.wait()
+    until(lambda: not environment.pods("db"))
+    killed.kill()
+
+    again = environment.deploy().expect()
+
+    assert "database takes over a volume of db, whose pods end first\n" in again.stderr
+    assert read(environment, "database") == "started\nended\nstarted\n"
     environment.platform("preview", "--expect-no-changes").expect()
 
 
