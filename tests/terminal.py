@@ -38,6 +38,9 @@ class Terminal:
     def interrupt(self) -> None:
         self._child.sendintr()
 
+    def end_input(self) -> None:
+        self._child.sendeof()
+
     def resize(self, *, columns: int, rows: int) -> None:
         self._child.setwinsize(rows, columns)
 

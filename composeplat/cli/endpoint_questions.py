@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 
 from composeplat.cli.console import is_terminal, write_message
-from composeplat.cli.questions import ask_name
+from composeplat.cli.questions import ask_name, end_of_input_refuses
 from composeplat.cluster.api import Api
 from composeplat.cluster.other_clusters import EndpointDefaults
 from composeplat.compose.options import SETTINGS
@@ -56,7 +56,8 @@ def ask_for_domain(target: Target, known: EndpointDefaults) -> EndpointDefaults:
 
 def _ask_domain() -> str:
     while True:
-        given = typer.prompt("Domain of the endpoints (empty for none)", default="", show_default=False, err=True)
+        with end_of_input_refuses():
+            given = typer.prompt("Domain of the endpoints (empty for none)", default="", show_default=False, err=True)
         domain = _DOMAIN.normalize(str(given).strip())
         if not domain or _DOMAIN.is_valid(domain):
             return domain

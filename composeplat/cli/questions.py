@@ -6,12 +6,25 @@ Uses typer alone: click is no dependency of the package, although tools for deve
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
 
-from composeplat.cli.console import is_terminal
+from composeplat.cli.console import is_terminal, write_message
 from composeplat.diagnostics import ComposeplatError
+
+
+@contextmanager
+def end_of_input_refuses(refusal: str = "no answer was given") -> Iterator[None]:
+    """Let the end of the input (Ctrl-D) refuse; typer's exception for it is that for Ctrl-C."""
+    try:
+        yield
+    except typer.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        write_message("\n")
+        raise ComposeplatError(refusal) from None
 
 
 def ask_number(question: str, count: int) -> int:
@@ -22,7 +35,8 @@ def ask_number(question: str, count: int) -> int:
             return int(text)
         raise typer.BadParameter(f"it must be a number from 1 to {count}")
 
-    return int(typer.prompt(question, value_proc=parse, default="1", err=True))
+    with end_of_input_refuses():
+        return int(typer.prompt(question, value_proc=parse, default="1", err=True))
 
 
 def ask_name(question: str, names: Sequence[str]) -> str:
@@ -33,12 +47,15 @@ def ask_name(question: str, names: Sequence[str]) -> str:
             return text.strip()
         raise typer.BadParameter(f"it must be one of: {', '.join(names)}")
 
-    return str(typer.prompt(f"{question} ({', '.join(names)})", value_proc=parse, err=True))
+    with end_of_input_refuses():
+        return str(typer.prompt(f"{question} ({', '.join(names)})", value_proc=parse, err=True))
 
 
 def confirm(question: str, no_terminal: ComposeplatError, *, refused: str, default: bool = False) -> None:
     """Ask before something is changed; raise an error without a terminal, and after a no."""
     if not is_terminal(sys.stdin):
         raise no_terminal
-    if not typer.confirm(question, default=default, err=True):
-        raise ComposeplatError(refused)
+    with end_of_input_refuses(refused):
+        if typer.confirm(question, default=default, err=True):
+            return
+    raise ComposeplatError(refused)

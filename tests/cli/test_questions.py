@@ -48,7 +48,23 @@ def test_the_end_of_the_input() -> None:
     app = typer.Typer()
     app.command()(lambda: typer.echo(ask_number("Which one", 3)))
 
-    assert CliRunner().invoke(app, input="").exit_code == 1
+    ended = CliRunner().invoke(app, input="")
+
+    assert str(ended.exception) == "no answer was given"
+
+
+def test_ctrl_d(project: Project) -> None:
+    """Ctrl-D at a question refuses, with the message of a no, on a line of its own."""
+    terminal = Terminal(
+        [*_PLATFORM, "init", "--offline"],
+        folder=project(_CHANGED).path,
+        env={**VARIABLES, "TERM": "xterm", "NO_COLOR": "1"},
+    )
+    terminal.until("[Y/n]:")
+    terminal.end_input()
+
+    assert terminal.rest().splitlines()[1:] == ["error: nothing was written"]
+    assert terminal.status() == 1
 
 
 def test_ctrl_c(project: Project) -> None:
