@@ -9,13 +9,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat.cluster.snapshot import is_ready
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
 from tests.conftest import ROOT
-from tests.deploy.conftest import SLEEP, Environment
+from tests.deploy.conftest import SLEEP, Environment, until
 
+HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 TEXT = (
-    f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
+    f"{HEAD}"
     "  keeper: {<<: *app, volumes: ['data:/data'], environment: {A: '${A:-1}'}}\n"
     "  web: {<<: *app, ports: ['8080'], depends_on: [keeper]}\n"
     "volumes: {data: {}}\nendpoints: [{path: /, service: web, port: 8080}]\n"
@@ -76,6 +78,23 @@ def test_eject(environment: Environment, tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert made.returncode == 0, made.stdout + made.stderr
     environment.platform("preview", "--expect-no-changes", A="2").expect()
+
+
+def test_a_service_gets_another_name(environment: Environment, tmp_path: Path) -> None:
+    """In two runs, as documented: without the service the claim stays, and the service of the new name has its data."""
+    stateful, volumes = "{<<: *app, volumes: ['data:/data']}", "volumes: {data: {}}\n"
+    environment.deploy(f"{HEAD}  keeper: {stateful}\n{volumes}").expect()
+    environment.exec(environment.pods("keeper")[0]["metadata"]["name"], "sh", "-c", "echo precious > /data/file")
+    plain = eject(environment, tmp_path)
+
+    for service in ("web: *app", f"store: {stateful}"):
+        environment.write(f"{HEAD}  {service}\n{volumes}")
+        made = plain.pulumi("up", "--yes", PULUMI_K8S_ENABLE_PATCH_FORCE="true")
+        assert made.returncode == 0, made.stdout + made.stderr
+
+    until(lambda: any(map(is_ready, environment.pods("store"))))
+    assert environment.exec(environment.pods("store")[0]["metadata"]["name"], "cat", "/data/file") == "precious\n"
+    assert "StatefulSet/keeper" not in environment.names()
 
 
 def test_files_outside_the_project(environment: Environment, tmp_path: Path) -> None:
