@@ -16,8 +16,8 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
-from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.api import Api
+from composeplat.cluster.watching import pods_path
 from composeplat.dev.container_commands import Command, choose_pod, run_command
 from composeplat.diagnostics import ComposeplatError, Exit
 
@@ -47,7 +47,7 @@ def find_container(planned: Planned, service: str, usage: str) -> Command:
         raise ComposeplatError(notice, f"to do it anyway: platform {usage}")
     found = next(found for found in plan.services if found.name == service)
     with Api(planned.target.access) as api:
-        pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
+        pods = api.items(pods_path(plan.namespace, plan.environment))
     pod = choose_pod(pods, found.cluster_name)
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")

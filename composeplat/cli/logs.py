@@ -24,12 +24,12 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
 from composeplat.cluster.log_cursor import parse_time
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of, services_of, statuses_of
 from composeplat.cluster.status import status_rows
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.watching import pods_path
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
 from composeplat.diagnostics import Exit, printable
 from composeplat.system.records import record
@@ -107,7 +107,7 @@ def _follow(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
 def _report_no_pods(view: EnvironmentView) -> None:
     """Say why there may be no line for long."""
     with Api(view.planned.target.access) as api:
-        if select_pods(api.items(_pods_path(view.namespace, view.environment)), view.names):
+        if select_pods(api.items(pods_path(view.namespace, view.environment)), view.names):
             return
         for line in _endings(view, view.take_snapshot(api), has_lines=False):
             progress.note(line)
@@ -144,15 +144,11 @@ def follow_logs(
     return Follower(
         access=access,
         namespace=namespace,
-        path=_pods_path(namespace, environment),
+        path=pods_path(namespace, environment),
         select=lambda pods: select_pods(pods, names),
         asked=asked,
         note=note,
     )
-
-
-def _pods_path(namespace: str, environment: str) -> str:
-    return kind_path("v1", "Pod", namespace) + environment_selector(environment)
 
 
 def _with_containers(pod: Object, names: Container[str]) -> Object | None:

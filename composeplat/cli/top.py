@@ -15,10 +15,10 @@ from composeplat.cli.arguments import App
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import Choice, with_choice
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object, service_of
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.watching import environment_selector, pods_path
 from composeplat.diagnostics import Exit, MissingPiece
 from composeplat.system.records import record
 
@@ -52,7 +52,7 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
 
 
 def _has_pods(api: Api, view: EnvironmentView) -> bool:
-    pods = api.object_metadata(kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment))
+    pods = api.object_metadata(pods_path(view.namespace, view.environment))
     shown = {service.workload_name for service in view.planned.plan.services if service.name in view.chosen}
     return any(service_of(pod) in shown for pod in pods)
 

@@ -63,6 +63,11 @@ def environment_selector(environment: str) -> str:
     return f"?labelSelector={quote(f'{ENVIRONMENT_LABEL}={environment}')}"
 
 
+def pods_path(namespace: str, environment: str) -> str:
+    """Return the path of the pods of an environment."""
+    return kind_path("v1", "Pod", namespace) + environment_selector(environment)
+
+
 @dataclass(slots=True)
 class Ages:
     """For how long conditions have been seen; one that nobody asks for has ended."""

@@ -16,7 +16,7 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.snapshot import Object, has_ended
-from composeplat.cluster.watching import Watcher, environment_selector
+from composeplat.cluster.watching import Watcher, pods_path
 from composeplat.codes.causes import CauseCode
 from composeplat.dev.dev_workload import (
     DevWorkloadInputs,
@@ -155,7 +155,7 @@ class Replacement:
     def _wait_until_ended(self, uid: str, subject: str, verb: str) -> None:
         """Wait for the end of a workload's pods: two programs on one volume could corrupt it."""
         with progress.step(f"{self.name}: waiting for the end of {subject}", is_transient=True):
-            pods = kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment)
+            pods = pods_path(self.namespace, self.environment)
             if wait_for(self.api, pods, self._none_of(uid), Deadline(_PODS_TIMEOUT_S)):
                 return
         raise ComposeplatError(

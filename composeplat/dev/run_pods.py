@@ -19,7 +19,7 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended, with_status_of
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.watching import pods_path
 from composeplat.codes.causes import CauseCode
 from composeplat.dev.holder import ARCHITECTURES
 from composeplat.dev.run_pod import (
@@ -106,7 +106,7 @@ class RunPods:
         return node_of_claims(self._pods(), single) if single else ""
 
     def _pods(self) -> list[Object]:
-        return self.api.items(kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment))
+        return self.api.items(pods_path(self.namespace, self.environment))
 
     def _path(self, name: str) -> str:
         return f"{kind_path('v1', 'Pod', self.namespace)}/{name}"

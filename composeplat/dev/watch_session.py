@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.watching import pods_path
 from composeplat.compose.model import HostFile
 from composeplat.compose.watch_model import WatchAction
 from composeplat.dev.container_commands import Command
@@ -102,7 +102,7 @@ class WatchSession:
 
     def __post_init__(self) -> None:
         self.state = WatchState(self.folders)
-        path = kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment_name)
+        path = pods_path(self.namespace, self.environment_name)
         self._pods = LiveList(self.target.access, path)
 
     def run(self) -> None:

@@ -15,7 +15,7 @@ from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import is_ending
 from composeplat.cluster.snapshot import Object
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.watching import pods_path
 from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine.dev_workloads import ended_development, is_dev_workload
 from composeplat.engine.live_state import list_metadata, read_live_state
@@ -86,7 +86,7 @@ def _is_deleted(api: Api, path: str) -> bool:
 
 def wait_until_no_pods(stack: Stack, api: Api) -> None:
     """Wait until all pods have ended; a note names those that take too long, as on a node that is gone."""
-    path = kind_path("v1", "Pod", stack.namespace) + environment_selector(stack.environment_name)
+    path = pods_path(stack.namespace, stack.environment_name)
     left: list[str] = []
 
     def has_no_pods(pods: list[Object]) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
 from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.snapshot import Object, has_ended, service_of
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.watching import pods_path
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload
 from composeplat.engine.outcomes import DeployOptions
@@ -66,7 +66,7 @@ def end_former_users(stack: Stack, plan: Plan, former: FormerUsers) -> Callable[
 def _wait_until_unused(api: Api, plan: Plan, created: Key, former: Key) -> None:
     """Wait for the pods that use the volumes: those of a new workload with the name of the former one do not."""
     claims = next(_claims_of(found) for found in plan.objects if (found.kind, found.name) == created)
-    path = kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment)
+    path = pods_path(plan.namespace, plan.environment)
 
     def uses(pod: Object) -> bool:
         is_its = belongs_to(pod, plan.environment) and service_of(pod) == former[1]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, container_statuses, has_ended, service_of
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.watching import pods_path
 from composeplat.engine.pod_replacement import replace_pods
 from composeplat.engine.preflight import api_path, belongs_to
 from composeplat.engine.stack import Stack
@@ -27,7 +27,7 @@ def update_images(stack: Stack, api: Api, plan: Plan, chosen: Collection[str]) -
     timed = [s for s in plan.services if s.name in chosen and s.pull_period_s is not None and _runs_on(s)]
     if not timed:
         return
-    pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
+    pods = api.items(pods_path(plan.namespace, plan.environment))
     alive = [pod for pod in pods if belongs_to(pod, plan.environment) and not has_ended(pod)]
     now = datetime.now(UTC)
     for service in timed:

@@ -91,10 +91,6 @@ def _listed(api: Api, path: str, *, is_needed: bool) -> list[Object]:
         return []
 
 
-def pods_path(namespace: str, environment: str) -> str:
-    return kind_path("v1", "Pod", namespace) + environment_selector(environment)
-
-
 def count_pods(pods: Iterable[Object], environment: str, but: Collection[str]) -> int:
     """Count the pods of an environment that have not ended, except those of some services, by cluster name."""
     return sum(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from composeplat import progress
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
+from composeplat.cluster.watching import pods_path
 from composeplat.diagnostics import ComposeplatError, format_count
 from composeplat.engine.deletion import WAITING_FOR_PODS
 from composeplat.engine.dev_workloads import WORKLOADS, dev_workloads_by_service, read_replicas
@@ -21,7 +22,6 @@ from composeplat.engine.scaling import (
     WakeUp,
     can_sleep,
     count_pods,
-    pods_path,
     read_workloads,
     scale_down,
     scale_up,
