@@ -8,13 +8,13 @@ Must not know the purpose of an input. Messages leave out values, which may be s
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 from pulumi.output import Unknown
 
+from composeplat.components.resource_types import snake_case
 from composeplat.diagnostics import quoted
 
 Schema = Mapping[str, Any]
@@ -34,10 +34,6 @@ _REQUIREMENTS = {
     "array": "a list",
     "object": "a mapping",
 }
-
-
-def snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 async def read_arguments(inputs: Mapping[str, Any], schema: Schema, token: str) -> tuple[dict[str, Any], list[str]]:

@@ -11,11 +11,12 @@ import re
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 
-from composeplat.plan.desired import Manifest
+if TYPE_CHECKING:  # a start of the provider for other languages needs no plan
+    from composeplat.plan.desired import Manifest
 
 CLASSES = {
     ("apps/v1", "DaemonSet"): "pulumi_kubernetes.apps.v1",
@@ -56,7 +57,7 @@ def register_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions)
 def register_typed_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
     """Register an object with the class of its kind, else as a custom resource."""
     api_version, kind = manifest["apiVersion"], manifest["kind"]
-    rest = {_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    rest = {snake_case(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     module = CLASSES.get((api_version, kind))
     if module is None:
         custom: Any = import_module("pulumi_kubernetes.apiextensions").CustomResource
@@ -71,5 +72,6 @@ def _type_name(api_version: str, kind: str) -> str:
     return f"kubernetes:{api_version if '/' in api_version else f'core/{api_version}'}:{kind}"
 
 
-def _snake(key: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+def snake_case(name: str) -> str:
+    """Return the name that the Python SDK has for a name in camel case."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
