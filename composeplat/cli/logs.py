@@ -30,7 +30,7 @@ from composeplat.cluster.logs import Follower, LogLine, LogQuery, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of, services_of, statuses_of
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import pods_path
-from composeplat.compose.values import BadValue, parse_duration, whole_seconds
+from composeplat.compose.values import BadValue, parse_seconds
 from composeplat.diagnostics import Exit, printable
 from composeplat.system.records import record
 
@@ -61,7 +61,7 @@ def parse_since(text: str) -> LogQuery:
     if time is not None:
         return LogQuery(since=f"{datetime.fromtimestamp(time[0], UTC):%Y-%m-%dT%H:%M:%S}.{time[1]}Z")
     try:
-        return LogQuery(since_seconds=max(1, whole_seconds(parse_duration(text), lowest=0)) if text else None)
+        return LogQuery(since_seconds=max(1, parse_seconds(text)) if text else None)
     except BadValue as error:
         raise BadValue("must be a duration such as 10m, or a time such as 2025-06-01T12:00:00Z") from error
 

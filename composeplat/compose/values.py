@@ -117,6 +117,11 @@ def whole_seconds(nanoseconds: int, *, lowest: int) -> int:
     return max(lowest, _divide_rounding_up(nanoseconds, _NANOSECONDS["s"]))
 
 
+def parse_seconds(text: str) -> int:
+    """Read a duration as whole seconds, rounded up."""
+    return whole_seconds(parse_duration(text), lowest=0)
+
+
 # quantities -----------------------------------------------------------------------------------------------------------
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)\s?([a-zA-Z]{0,3})\Z", re.ASCII)

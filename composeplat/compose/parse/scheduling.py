@@ -11,7 +11,7 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
 from composeplat.compose.parse.schedule import parse_schedule
 from composeplat.compose.rollout_model import Constraint, Mode, Placement, Scheduling, UpdateConfig
-from composeplat.compose.values import parse_duration, parse_int, whole_seconds
+from composeplat.compose.values import parse_int, parse_seconds
 from composeplat.names import is_extended_resource, is_label_key, is_label_value
 
 _CONSTRAINT = r"\s*(\S+?)\s*(==|!=)\s*(\S+)\s*"
@@ -102,7 +102,7 @@ def _preference(item: Field) -> str:
 def _update_config(section: Section) -> UpdateConfig:
     order = section.get("order")
     chosen = order.choice("start-first", "stop-first") if order else None
-    seconds = [section.value(key, _parse_seconds, 0) for key in ("delay", "monitor")]
+    seconds = [section.value(key, parse_seconds, 0) for key in ("delay", "monitor")]
     action = section.get("failure_action")
     on_failure = action.choice("pause", "continue", "rollback") if action else None
     if action is not None and on_failure == "continue":
@@ -115,10 +115,6 @@ def _update_config(section: Section) -> UpdateConfig:
         start_first=None if chosen is None else chosen == "start-first",
         ready_seconds=max(seconds),
     )
-
-
-def _parse_seconds(text: str) -> int:
-    return whole_seconds(parse_duration(text), lowest=0)
 
 
 # devices --------------------------------------------------------------------------------------------------------------

@@ -26,9 +26,8 @@ from composeplat.compose.parse.shared_pods import parse_shared_pod
 from composeplat.compose.parse.watch import parse_watch
 from composeplat.compose.values import (
     BadValue,
-    parse_duration,
     parse_image,
-    whole_seconds,
+    parse_seconds,
 )
 from composeplat.diagnostics import dotted
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
@@ -180,8 +179,4 @@ def _account_name(text: str) -> str:
 
 
 def _grace_period(section: Section) -> int:
-    return section.value("stop_grace_period", _parse_seconds, 10)
-
-
-def _parse_seconds(text: str) -> int:
-    return whole_seconds(parse_duration(text), lowest=0)
+    return section.value("stop_grace_period", parse_seconds, 10)
