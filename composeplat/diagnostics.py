@@ -286,9 +286,13 @@ def printable(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Quote a text, cut to a length that fits a message."""
-    shown = text if len(text) <= _MAX_QUOTE_CHARS else text[: _MAX_QUOTE_CHARS - 1] + "…"
-    shown = shown.replace("\n", "\\n")
+    shown = truncate(text, _MAX_QUOTE_CHARS).replace("\n", "\\n")
     return f"'{shown}'"
+
+
+def truncate(text: str, limit: int) -> str:
+    """Cut a text to a number of characters; an ellipsis replaces what does not fit."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def format_count(count: int, noun: str) -> str:

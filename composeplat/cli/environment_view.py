@@ -22,7 +22,7 @@ from composeplat.cluster.exposed_services import find_exposed
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery
 from composeplat.cluster.watching import Watcher
-from composeplat.diagnostics import printable
+from composeplat.diagnostics import printable, truncate
 from composeplat.engine.dev_workloads import as_deployed, dev_workloads_by_service
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
@@ -150,13 +150,9 @@ def fit_table(
     limits = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
     while sum(limits) + _GAP * (len(limits) - 1) > width and max(limits) > _MIN_COLUMN_WIDTH:
         limits[limits.index(max(limits))] -= 1
-    cut = [tuple(shorten(cell, limit) for cell, limit in zip(row, limits, strict=True)) for row in shown]
+    cut = [tuple(truncate(cell, limit) for cell, limit in zip(row, limits, strict=True)) for row in shown]
     return "".join(f"{line[:width].rstrip()}\n" for line in table(cut).splitlines())
 
 
 def _width(rows: Sequence[tuple[str, ...]]) -> int:
     return sum(max(len(row[i]) for row in rows) + _GAP for i in range(len(rows[0]))) - _GAP
-
-
-def shorten(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from composeplat.diagnostics import printable
+from composeplat.diagnostics import printable, truncate
 
 #: The fix for a full disk of a node.
 FREE_DISK = "free space there; of the local cluster: platform cluster prune --all"
@@ -28,8 +28,8 @@ def network_error(text: str) -> str:
 
 
 def shorten(text: str, limit: int = 300) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+    """Put a text on one line, cut to a length that fits a message."""
+    return truncate(" ".join(text.split()), limit)
 
 
 def body_text(body: bytes) -> str:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from composeplat.cluster.error_text import shorten
 from composeplat.compose.model import Build
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system.records import record
 
 #: So many of a step's last lines are kept.
 _MAX_LINES = 20
-_MAX_MESSAGE_LENGTH = 300
 _NOT_FOUND = 127
 _KILLED = 137
 _MIN_HIDDEN_LENGTH = 4
@@ -71,13 +71,13 @@ def read_failure(
             failure = make(found)
             break
     else:
-        failure = BuildFailure(message=f"can't be built: {_short(plain)}")
+        failure = BuildFailure(message=f"can't be built: {shorten(plain)}")
     if builder and failure.message.startswith(_BUILDER):
         failure = replace(failure, message=failure.message.replace(_BUILDER, f"{_BUILDER} '{builder}'", 1))
     step = _step(error) or failure.step
     lines = tuple(str(line).rstrip() for line in error.get("Logs") or ())[-_MAX_LINES:] or _source(error)
     if step and failure.step:
-        failure = replace(failure, message=failure.message.replace(failure.step, _short(step), 1))
+        failure = replace(failure, message=failure.message.replace(failure.step, shorten(step), 1))
     if any("exec format error" in line for line in (plain, *lines)):
         failure = replace(failure, hint=_FOREIGN_PROCESSOR)
     if any("exec: " in line and "no such file or directory" in line for line in lines[-1:]):
@@ -109,17 +109,7 @@ _BUILDER = "can't be built: the builder"
 
 def _plain(text: str) -> str:
     """One line, without what only says that something failed."""
-    flat = " ".join(text.split())
-    return re.sub(
-        r"^(?:rpc error: code = \w+ desc = |failed to solve: |error: |ERROR: |failed to stat policy file \S+: )+",
-        "",
-        flat,
-    )
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _MAX_MESSAGE_LENGTH else f"{flat[: _MAX_MESSAGE_LENGTH - 1]}…"
+    return _EMPTY_PREFIXES.sub("", " ".join(text.split()))
 
 
 def _step(error: Mapping[str, Any]) -> str:
@@ -141,8 +131,8 @@ def _of_process(found: re.Match[str]) -> BuildFailure:
     step = f"RUN {re.sub(r'^/bin/sh -c ', '', command)}"
     status = int(found["status"])
     hints = {_NOT_FOUND: "the image has no such program", _KILLED: "killed, probably out of memory"}
-    message = f"can't be built: a step ended with exit status {status}: {_short(step)}"
-    return BuildFailure(message=message, step=_short(step), hint=hints.get(status, ""))
+    message = f"can't be built: a step ended with exit status {status}: {shorten(step)}"
+    return BuildFailure(message=message, step=shorten(step), hint=hints.get(status, ""))
 
 
 def _of_copy(found: re.Match[str]) -> BuildFailure:
@@ -186,7 +176,7 @@ def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
     origin = ("image",) if verb == "pushed to" else ("build",)
     other = "; 'image' names another registry, or --registry where there is no 'image'" if verb == "pushed to" else ""
     if limit := _RATE_LIMIT.search(why):
-        message = f"the rate limit of registry {host} is reached: {_short(limit['message']) or 'too many requests'}"
+        message = f"the rate limit of registry {host} is reached: {shorten(limit['message']) or 'too many requests'}"
         return BuildFailure(message=message, origin=origin, hint=f"log in, for a higher limit: docker login {host}")
     if _REFUSED.search(why):
         message = f"registry {host} refuses the credentials, or wants some"
@@ -205,7 +195,7 @@ def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
         return BuildFailure(
             message=message, origin=origin, hint=f"check that it runs and that the name is right{other}"
         )
-    return BuildFailure(message=_short(why), origin=origin)
+    return BuildFailure(message=shorten(why), origin=origin)
 
 
 def _of_property(found: re.Match[str]) -> BuildFailure:
@@ -214,7 +204,7 @@ def _of_property(found: re.Match[str]) -> BuildFailure:
     keys = {"dockerfile": "dockerfile", "context": "context", "cacheFrom": "cache_from", "cacheTo": "cache_to"}
     key = re.match(r"\w*", found["property"])
     name = key[0] if key else ""
-    return BuildFailure(message=f"can't be built: {_short(message)}", origin=("build", keys.get(name, name)))
+    return BuildFailure(message=f"can't be built: {shorten(message)}", origin=("build", keys.get(name, name)))
 
 
 def _of_target(found: re.Match[str]) -> BuildFailure:
@@ -224,7 +214,7 @@ def _of_target(found: re.Match[str]) -> BuildFailure:
 
 def _of_builder(found: re.Match[str]) -> BuildFailure:
     return BuildFailure(
-        message=f"{_BUILDER} does not answer: {_short(found[0])}",
+        message=f"{_BUILDER} does not answer: {shorten(found[0])}",
         hint="check that it runs: docker buildx ls; or name another one with --builder",
         has_subject=True,
     )
@@ -234,7 +224,7 @@ def _of_engine(found: re.Match[str]) -> BuildFailure:
     """Docker's own builder can't push; the provider then starts another one in a container."""
     why = re.sub(r"^.*\b(?:runc create failed|create shim task): ", "", found["why"])
     return BuildFailure(
-        message=f"can't be built: Docker can't start a builder in a container: {_short(why)}",
+        message=f"can't be built: Docker can't start a builder in a container: {shorten(why)}",
         hint="see what docker buildx create --bootstrap says, or name another builder with --builder",
     )
 
@@ -250,7 +240,7 @@ def _of_network(found: re.Match[str]) -> BuildFailure:
 
 def _of_credentials(found: re.Match[str]) -> BuildFailure:
     return BuildFailure(
-        message=f"can't be built: the credentials of Docker's configuration can't be read: {_short(found['why'])}",
+        message=f"can't be built: the credentials of Docker's configuration can't be read: {shorten(found['why'])}",
         hint="install that credential helper, or take credsStore out of Docker's config.json",
     )
 

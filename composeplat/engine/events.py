@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from composeplat.components.resource_names import ResourceName, last_part
+from composeplat.diagnostics import truncate
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.restarts import RESTARTS_ANNOTATION
@@ -347,8 +348,7 @@ def format_value(value: Any) -> str:
         return "(none)"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    text = str(value)
-    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
+    return truncate(str(value), _MAX_VALUE_LENGTH)
 
 
 def names_of(changes: Iterable[Change]) -> list[str]:

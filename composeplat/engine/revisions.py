@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Any, Self
 
-from composeplat.diagnostics import ComposeplatError, join_and_count
+from composeplat.diagnostics import ComposeplatError, join_and_count, truncate
 from composeplat.engine.events import Change, Operation
 from composeplat.engine.plan_parts import Part, Parts
 from composeplat.plan.desired import Plan
@@ -161,7 +161,7 @@ def _text(value: Any) -> str:
 
 
 def short(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT_CHARS else text[: _MAX_TEXT_CHARS - 1] + "…"
+    return truncate(text, _MAX_TEXT_CHARS)
 
 
 def parse_number(text: str) -> int | None:
