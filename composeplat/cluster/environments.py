@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from composeplat.cluster.snapshot import Object, Snapshot, others_in_pods
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, Snapshot, others_in_pods
 from composeplat.cluster.status import STATES, ServiceQuery, status_rows
 from composeplat.names import (
     DEV_WORKLOAD_LABEL,
@@ -22,8 +22,6 @@ from composeplat.names import (
     is_dns_label,
 )
 from composeplat.system.records import record
-
-WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
 
 Place = tuple[str, str]
 """The namespace and the name of an environment."""
@@ -67,7 +65,7 @@ def _placed(items: Iterable[Object]) -> Iterator[tuple[Place, Object]]:
 
 def _environment(namespace: str, name: str, objects: Mapping[str, list[Object]]) -> DeployedEnvironment:
     snapshot = Snapshot(
-        workloads={(kind, item["metadata"]["name"]): item for kind in WORKLOADS for item in objects.get(kind, ())},
+        workloads={(kind, item["metadata"]["name"]): item for kind in WORKLOAD_KINDS for item in objects.get(kind, ())},
         replica_sets=objects.get("ReplicaSet", []),
         pods=objects.get("Pod", []),
     )
@@ -92,7 +90,7 @@ def deployed_services(snapshot: Snapshot) -> tuple[ServiceQuery, ...]:
 def _queries(snapshot: Snapshot, developed: Mapping[str, str]) -> Iterator[ServiceQuery]:
     """Yield the services of each workload; one that changes its kind may be there twice, once as it is deleted."""
     ours = [(key, item) for key, item in snapshot.workloads.items() if _is_ours(item) and _is_service(item)]
-    ours.sort(key=lambda entry: ("deletionTimestamp" in entry[1]["metadata"], WORKLOADS.index(entry[0][0])))
+    ours.sort(key=lambda entry: ("deletionTimestamp" in entry[1]["metadata"], list(WORKLOAD_KINDS).index(entry[0][0])))
     for (kind, name), item in ours:
         for service in (name, *others_in_pods(item)):
             yield ServiceQuery(

@@ -10,24 +10,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
 from composeplat.names import ENVIRONMENT_LABEL
 
-#: Kinds with a pod template; a pod is its own.
-_WORKLOADS = (
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "Job"),
-    ("batch/v1", "CronJob"),
-)
 _PODS = (("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("apps/v1", "ControllerRevision"))
 #: A claim that is younger may be that of a deploy whose workloads are not there yet.
 _MIN_AGE = timedelta(minutes=10)
 
 
 def list_workloads(api: Api) -> list[Object]:
-    return [item for version, kind in _WORKLOADS for item in api.items(kind_path(version, kind))]
+    return [item for kind, version in WORKLOAD_KINDS.items() for item in api.items(kind_path(version, kind))]
 
 
 def used_images(api: Api) -> set[str]:

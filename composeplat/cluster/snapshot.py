@@ -17,6 +17,15 @@ from composeplat.names import NO_NODE_LABEL, RUN_LABEL, SERVICE_LABEL, SERVICES_
 #: The API server sets it on a DaemonSet whose template changes.
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
+#: The kinds with a pod template that an environment can have, each with its version of the API.
+WORKLOAD_KINDS = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+}
+
 Object = dict[str, Any]
 """An object of the Kubernetes API, or a part of one."""
 

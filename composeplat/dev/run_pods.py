@@ -18,7 +18,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
 from composeplat.cluster.live_list import LiveList
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended, with_status_of
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, Snapshot, container_statuses, has_ended, with_status_of
 from composeplat.cluster.watching import pods_path
 from composeplat.codes.causes import CauseCode
 from composeplat.dev.holder import ARCHITECTURES
@@ -32,7 +32,6 @@ from composeplat.dev.run_pod import (
     pod_name,
 )
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.dev_workloads import WORKLOADS
 from composeplat.engine.preflight import api_path, belongs_to
 from composeplat.names import RUN_LABEL
 from composeplat.plan.desired import ServicePlan
@@ -58,7 +57,7 @@ class RunPods:
     def workload(self) -> Object:
         """Read the deployed workload: it has the image, the files and the settings of the last deploy."""
         # Its kind is another one if the definition has changed since, or a rollback came.
-        for kind in dict.fromkeys((self.service.workload_kind, *WORKLOADS)):
+        for kind in dict.fromkeys((self.service.workload_kind, *WORKLOAD_KINDS)):
             found = self._find(kind)
             if found is not None and belongs_to(found, self.environment):
                 # The API server leaves it out of an object that was asked for by its path.

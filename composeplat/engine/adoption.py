@@ -24,10 +24,9 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
-from composeplat.cluster.snapshot import Object, owner_uid
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, owner_uid
 from composeplat.diagnostics import PathKey
 from composeplat.engine.adoption_fields import FieldChange, field_changes, kept_fields
-from composeplat.engine.dev_workloads import WORKLOADS
 from composeplat.engine.ownership import LAST_APPLIED, owner_of
 from composeplat.engine.preflight import CLAIM, Key, LiveState, belongs_to, by_origin, changes_of_claim
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
@@ -297,7 +296,7 @@ def _services_of_others(plan: Plan, live: LiveObjects, handed: Iterable[Adoption
 
 def _selected_workloads(service: Object, live: LiveObjects) -> list[Key]:
     selector = service["spec"].get("selector") or {}
-    workloads = (key for key in live.objects if key[0] in WORKLOADS) if selector else ()
+    workloads = (key for key in live.objects if key[0] in WORKLOAD_KINDS) if selector else ()
     return [key for key in workloads if selector.items() <= _pod_labels(live.objects[key]).items()]
 
 

@@ -14,12 +14,11 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.capabilities import has_metrics
 from composeplat.cluster.snapshot import Object
 from composeplat.engine.dev_workloads import read_replicas, with_replicas
-from composeplat.engine.preflight import Key, LiveState, api_path, belongs_to
+from composeplat.engine.preflight import AUTOSCALER, KINDS, Key, LiveState, api_path, belongs_to
 from composeplat.engine.scaling import edit_managed_fields, remembered_replicas, scale_up
 from composeplat.plan.desired import Plan
 
 _SCALED = ("Deployment", "StatefulSet")
-_AUTOSCALER = "HorizontalPodAutoscaler"
 
 
 def autoscaled_replicas(api: Api, plan: Plan, live_state: LiveState) -> dict[Key, int]:
@@ -36,7 +35,7 @@ def autoscaled_replicas(api: Api, plan: Plan, live_state: LiveState) -> dict[Key
 
 def _autoscalers(api: Api, namespace: str) -> list[Object]:
     try:
-        return api.items(kind_path("autoscaling/v2", _AUTOSCALER, namespace))
+        return api.items(kind_path(KINDS[AUTOSCALER], AUTOSCALER, namespace))
     except ApiError as error:
         # The user may not be allowed to list them, and not every cluster has the API.
         if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
@@ -74,7 +73,7 @@ def own_autoscaled(plan: Plan) -> dict[Key, str]:
     return {
         service.workload: service.name
         for service in plan.services
-        if any(desired.kind == _AUTOSCALER for desired in service.objects)
+        if any(desired.kind == AUTOSCALER for desired in service.objects)
     }
 
 

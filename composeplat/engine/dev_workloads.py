@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from composeplat.cluster.snapshot import Object, is_on_no_node, others_in_pods
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, is_on_no_node, others_in_pods
 from composeplat.engine.preflight import belongs_to
 from composeplat.names import DEV_WORKLOAD_LABEL, LABEL_PREFIX, NO_NODE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
@@ -20,7 +20,6 @@ from composeplat.plan.strategic_merge import merge
 from composeplat.system.records import record
 
 ORIGINAL_ANNOTATION = f"{LABEL_PREFIX}/up-original"
-WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
 _SUSPENDED = ("Job", "CronJob")
 
 
@@ -98,7 +97,7 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
     """The plan with other numbers of pods for some services, by their cluster names."""
 
     def changed(desired: DesiredObject) -> DesiredObject:
-        if desired.kind not in WORKLOADS:
+        if desired.kind not in WORKLOAD_KINDS:
             return desired
         return replace(desired, manifest=merge(desired.manifest, replicas_patch(desired.kind, counts[desired.name])))
 
@@ -111,7 +110,7 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
 
 def planned_original(service: ServicePlan) -> OriginalWorkload:
     """What a dev workload of a service should remember, by the plan."""
-    manifest = next(desired.manifest for desired in service.objects if desired.kind in WORKLOADS)
+    manifest = next(desired.manifest for desired in service.objects if desired.kind in WORKLOAD_KINDS)
     return OriginalWorkload(kind=service.workload_kind, name=service.cluster_name, replicas=read_replicas(manifest))
 
 
@@ -121,7 +120,7 @@ def workloads_without_pods(state: Mapping[str, Any], services: Collection[str]) 
     for resource in state.get("resources") or []:
         manifest = resource.get("inputs") or {}
         name = str(manifest.get("metadata", {}).get("name"))
-        is_workload = manifest.get("kind") in WORKLOADS and not resource.get("delete")
+        is_workload = manifest.get("kind") in WORKLOAD_KINDS and not resource.get("delete")
         if is_workload and name in services and read_replicas(manifest) == 0:
             found[name] = str(resource["urn"])
     return found

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.live_list import wait_for
-from composeplat.cluster.snapshot import Object, has_ended, service_of
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, has_ended, service_of
 from composeplat.cluster.watching import pods_path
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload
+from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import Key, LiveState, api_path, belongs_to
 from composeplat.engine.scaling import read_workloads
@@ -31,8 +31,8 @@ FormerUsers = Mapping[Key, Collection[Key]]
 def find_former_users(api: Api, plan: Plan, live_state: LiveState, options: DeployOptions) -> FormerUsers:
     """Find the workloads that have to end before those of the chosen services are created."""
     ours = live_state.ours(plan.environment)
-    present = {key for key, head in ours.items() if key[0] in WORKLOADS and not is_dev_workload(head)}
-    planned = {(found.kind, found.name): found for found in plan.objects if found.kind in WORKLOADS}
+    present = {key for key, head in ours.items() if key[0] in WORKLOAD_KINDS and not is_dev_workload(head)}
+    planned = {(found.kind, found.name): found for found in plan.objects if found.kind in WORKLOAD_KINDS}
     chosen = {(found.kind, found.name) for found in plan.limited_to(options.services).objects}
     created, leaving = (planned.keys() & chosen) - present, frozenset(present - planned.keys())
     if not created or not leaving:

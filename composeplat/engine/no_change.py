@@ -19,7 +19,8 @@ from typing import Any, Self
 from composeplat.cluster.snapshot import Object
 from composeplat.engine.dev_workloads import dev_workloads_by_service
 from composeplat.engine.outcomes import DeployOptions
-from composeplat.engine.preflight import CLAIM, Key, LiveState, belongs_to, object_keys
+from composeplat.engine.preflight import AUTOSCALER, CLAIM, Key, LiveState, belongs_to, object_keys
+from composeplat.engine.recorded_plan import ENCRYPTION_MARK
 from composeplat.engine.scaling import sleeping_workloads
 from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
@@ -28,12 +29,9 @@ from composeplat.system.records import record
 _FORMAT = 3
 #: Only their owners write them, so that the version of the whole object counts.
 _VERSIONED = ("Service", "ConfigMap", "Secret", CLAIM)
-_AUTOSCALER = "HorizontalPodAutoscaler"
 _FACTS = ("uid", "labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp")
 #: The options of a deploy that change no object.
 _FREE_OPTIONS = ("timeout", "safe_checkpoints")
-#: In Pulumi's state, the key that marks an encrypted value.
-_ENCRYPTED_MARK = "4dabf18193072939515e22adb298388d"
 
 
 class Digester:
@@ -116,7 +114,7 @@ def _doubts_about_plan(plan: Plan) -> Iterator[str]:
     for desired in plan.objects:
         if desired.patched_at:
             yield f"the API server checks the patch of {desired.kind} '{desired.name}'"
-        if desired.kind == _AUTOSCALER or desired.key.kind is ResourceKind.EXPOSED:
+        if desired.kind == AUTOSCALER or desired.key.kind is ResourceKind.EXPOSED:
             yield f"the cluster decides on a part of {desired.kind} '{desired.name}'"
     for image in plan.images:
         if image.is_loaded:
@@ -183,7 +181,7 @@ def doubt_about_state(state: Mapping[str, Any], *, has_changes: bool) -> str:
 def has_all(found: Any, asked: Any) -> bool:
     """Return whether a live object has each field as it was asked for; encrypted fields can't be compared."""
     if isinstance(asked, dict):
-        if _ENCRYPTED_MARK in asked:
+        if ENCRYPTION_MARK in asked:
             return True
         return isinstance(found, dict) and all(name in found and has_all(found[name], asked[name]) for name in asked)
     if isinstance(asked, list):

@@ -12,7 +12,7 @@ from typing import Any
 
 from composeplat.cluster.api import kind_path
 from composeplat.cluster.quotas import parse_quantity
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
 from composeplat.components.resource_names import is_of_program, last_part
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
@@ -24,16 +24,13 @@ from composeplat.plan.workloads import ends_pods_first
 Key = tuple[str, str]
 """Kind and name of an object."""
 
+AUTOSCALER = "HorizontalPodAutoscaler"
 CLAIM = "PersistentVolumeClaim"
 _ELSEWHERE = "rename it here, or deploy into another namespace with --namespace"
 #: Every kind an environment can have objects of; the first are workloads, which are taken away before what they use.
 KINDS = {
-    "Deployment": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "DaemonSet": "apps/v1",
-    "Job": "batch/v1",
-    "CronJob": "batch/v1",
-    "HorizontalPodAutoscaler": "autoscaling/v2",
+    **WORKLOAD_KINDS,
+    AUTOSCALER: "autoscaling/v2",
     "Ingress": "networking.k8s.io/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",
     "NetworkPolicy": "networking.k8s.io/v1",

@@ -15,9 +15,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from composeplat.cluster.snapshot import WORKLOAD_KINDS
 from composeplat.components.resource_names import ResourceName, belongs_to_stack
 from composeplat.compose.model import DependencyCondition
-from composeplat.engine.dev_workloads import WORKLOADS, read_replicas, replicas_patch
+from composeplat.engine.dev_workloads import read_replicas, replicas_patch
 from composeplat.plan.desired import (
     DesiredObject,
     Edge,
@@ -35,8 +36,8 @@ from composeplat.plan.strategic_merge import merge
 from composeplat.plan.templates import pod_template
 
 FORMAT = 1
-#: Pulumi's mark of a secret in a state.
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
+#: The key that marks an encrypted value in Pulumi's state.
+ENCRYPTION_MARK = "4dabf18193072939515e22adb298388d"
 _SECTIONS = ("services", "volumes", "networks", "files", "endpoints")
 Facts = dict[str, Any]
 Inputs = dict[str, Any]
@@ -56,10 +57,10 @@ def record_plan(plan: Plan, state: Mapping[str, Any], services: Collection[str],
 
 def inputs_of(state: Mapping[str, Any]) -> Inputs:
     """Return the inputs of the stack's objects in a state."""
-    return {str(key): resource["inputs"] for key, resource in objects_of(state)}
+    return {str(key): resource["inputs"] for key, resource in resources_of(state)}
 
 
-def objects_of(state: Mapping[str, Any]) -> Iterator[tuple[ResourceKey, Mapping[str, Any]]]:
+def resources_of(state: Mapping[str, Any]) -> Iterator[tuple[ResourceKey, Mapping[str, Any]]]:
     """Yield the resources of the stack's objects in a state, without those that are being deleted."""
     for resource in state.get("resources") or ():
         urn = str(resource["urn"])
@@ -84,7 +85,7 @@ def _facts(plan: Plan) -> Facts:
 
 
 def _service_facts(service: ServicePlan) -> Facts:
-    pods = [read_replicas(desired.manifest) for desired in service.objects if desired.kind in WORKLOADS]
+    pods = [read_replicas(desired.manifest) for desired in service.objects if desired.kind in WORKLOAD_KINDS]
     return {
         "workload_kind": service.workload_kind,
         "ports": list(service.ports),
@@ -204,7 +205,7 @@ def _objects(keys: Mapping[str, Iterable[str]], inputs: Inputs) -> tuple[Desired
 
 def _with_pods(desired: DesiredObject, count: int) -> DesiredObject:
     """Return a workload with its number of pods: a service under development had none in the state."""
-    if desired.kind not in WORKLOADS or not count or read_replicas(desired.manifest):
+    if desired.kind not in WORKLOAD_KINDS or not count or read_replicas(desired.manifest):
         return desired
     return replace(desired, manifest=merge(desired.manifest, replicas_patch(desired.kind, count)))
 
@@ -249,7 +250,7 @@ def _required(facts: Facts) -> RequiredObject:
 def reveal(value: Any) -> Any:
     """Return inputs of a state as a plan has them; each secret stays marked as one."""
     match value:
-        case {"plaintext": str(text), **more} if _SIGNATURE in more:
+        case {"plaintext": str(text), **more} if ENCRYPTION_MARK in more:
             return Revealed(json.loads(text))
         case dict():
             return {key: reveal(inner) for key, inner in value.items()}
@@ -259,14 +260,14 @@ def reveal(value: Any) -> Any:
             return value
 
 
-def secret_values(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def secret_values(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the revealed texts among inputs with the names that they have in Secrets, where they are in Base64."""
     match value:
         case Revealed(value=dict(found)):
             for key, text in found.items():
                 yield from ((key, part) for part in (str(text), *_decode(str(text))))
         case Revealed(value=found):
-            yield name, str(found)
+            yield "", str(found)
         case dict():
             for item in value.values():
                 yield from secret_values(item)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from composeplat.engine.recorded_plan import objects_of
+from composeplat.engine.recorded_plan import resources_of
 from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKey
 
@@ -23,7 +23,7 @@ def rewritten_fields(plan: Plan, state: Mapping[str, Any]) -> dict[ResourceKey, 
     """Return the paths of rewritten fields, as Pulumi writes paths."""
     planned = {desired.key: desired.manifest for desired in plan.objects}
     found: dict[ResourceKey, tuple[str, ...]] = {}
-    for key, resource in objects_of(state):
+    for key, resource in resources_of(state):
         if key in planned:
             versions = planned[key], resource.get("inputs"), resource.get("outputs")
             found[key] = tuple(path for place in _TEMPLATES for path in _rewritten_at(place, *versions))

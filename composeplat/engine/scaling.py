@@ -18,10 +18,10 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.probes import probe_port
-from composeplat.cluster.snapshot import TEMPLATE_GENERATION, Object, has_ended, service_of
+from composeplat.cluster.snapshot import TEMPLATE_GENERATION, WORKLOAD_KINDS, Object, has_ended, service_of
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
-from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
+from composeplat.engine.dev_workloads import is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, LiveState, api_path, belongs_to
 from composeplat.names import LABEL_PREFIX
@@ -51,7 +51,7 @@ def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int
     found = {
         key: remembered_replicas(head)
         for key, head in live_state.object_metadata.items()
-        if key[0] in WORKLOADS and belongs_to(head, environment) and not is_dev_workload(head)
+        if key[0] in WORKLOAD_KINDS and belongs_to(head, environment) and not is_dev_workload(head)
     }
     return {key: count for key, count in found.items() if count is not None}
 
@@ -73,7 +73,7 @@ def can_sleep(workload: Object) -> bool:
 def read_workloads(api: Api, plan: Plan) -> dict[Key, Object]:
     """Read the workloads of an environment, except dev workloads."""
     found = {}
-    for kind in WORKLOADS:
+    for kind in WORKLOAD_KINDS:
         path = kind_path(KINDS[kind], kind, plan.namespace) + environment_selector(plan.environment)
         for item in _listed(api, path, is_needed=kind in plan.workload_kinds):
             if belongs_to(item, plan.environment) and not is_dev_workload(item):

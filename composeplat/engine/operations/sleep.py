@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 
 from composeplat import progress
 from composeplat.cluster.api import Api
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
 from composeplat.cluster.watching import pods_path
 from composeplat.diagnostics import ComposeplatError, format_count
 from composeplat.engine.deletion import WAITING_FOR_PODS
-from composeplat.engine.dev_workloads import WORKLOADS, dev_workloads_by_service, read_replicas
+from composeplat.engine.dev_workloads import dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.operations.refresh import refresh_replicas
@@ -75,7 +75,7 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
     with stack.interrupts, stack.lock("wake"), Api(stack.target.access) as api:
         stack.check_project("wake", api)
         live_state = read_live_state(api, stack.namespace)
-        if not any(kind in WORKLOADS for kind, _ in live_state.ours(plan.environment)):
+        if not any(kind in WORKLOAD_KINDS for kind, _ in live_state.ours(plan.environment)):
             # Raises if they may not be listed.
             read_workloads(api, plan)
             raise stack.not_deployed_error()
