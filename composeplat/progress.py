@@ -124,6 +124,8 @@ class SessionEvent:
     """Empty if only programs need to know."""
     is_important: bool
     """Shown with ``--progress quiet`` too."""
+    is_in_session: bool = True
+    """Nothing is waited for after it: a program runs, or files are watched."""
 
 
 @record

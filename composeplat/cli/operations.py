@@ -290,7 +290,7 @@ def _warn(failure: Failure, planned: Planned) -> None:
     missing = left_out(planned.loaded, failure.service, failure.cause)
     text = diagnostics_text(report.sorted()) + _lines_text(failure) + diagnostics_text(missing.sorted())
     data = {"event": "warning", **_row(failure, planned)}
-    progress.emit(progress.SessionEvent(data, text.removesuffix("\n"), is_important=True))
+    progress.emit(progress.SessionEvent(data, text.removesuffix("\n"), is_important=True, is_in_session=False))
 
 
 def _report(failure: Failure, planned: Planned, code: str) -> Report:
@@ -373,7 +373,8 @@ def report_publications(planned: Planned, found: Iterable[Publication]) -> None:
     """Report the files that will leave this machine."""
     is_local = planned.target.layout is not None
     for publication in leaving_machine(found) if is_local else found:
-        progress.emit(progress.SessionEvent(publication.data, printable(publication.text), is_important=False))
+        text = printable(publication.text)
+        progress.emit(progress.SessionEvent(publication.data, text, is_important=False, is_in_session=False))
 
 
 def report_deploy(planned: Planned, services: Collection[str], *, builds: bool = True) -> None:

@@ -24,8 +24,6 @@ from composeplat.system.records import mutable
 
 _REDRAW_INTERVAL_S = 0.1
 _STILL_INTERVAL_S = 15.0
-#: Events of publications and failed tries: a deploy follows.
-_BEFORE_SESSIONS = ("publish", "warning")
 _TRANSFER_INTERVAL_S = 10.0
 #: A transient step that takes less has no line.
 _MIN_STEP_S = 2.0
@@ -196,8 +194,8 @@ class Lines:
 
 def _is_in_session(event: Event, before: bool) -> bool:
     match event:
-        case SessionEvent(data):
-            return data.get("event") not in _BEFORE_SESSIONS
+        case SessionEvent(is_in_session=is_in_session):
+            return is_in_session
         case ServiceProgress() | Step():
             return False
         case _:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from composeplat import progress
-from composeplat.cli.operations import Planned, failure_rows, show_failures, stack_for
+from composeplat.cli.operations import Planned, failure_rows, report_publications, show_failures, stack_for
 from composeplat.cli.preview import change_rows, changes_summary, changes_text, with_own_name
 from composeplat.cluster.access import Access
 from composeplat.cluster.cause import Cause
@@ -21,6 +21,7 @@ from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.plan_parts import Parts
 from composeplat.engine.target import Target
 from composeplat.plan import Plan
+from composeplat.publication import ToCache
 from tests.conftest import Project
 from tests.steps import count_steps
 
@@ -390,6 +391,18 @@ def test_a_failure_that_is_not_final(built: Planned) -> None:
     assert event.message.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [job-retry]"
     assert LEFT_OUT in event.message.splitlines()
     assert (event.data["event"], event.data["log_lines"], event.is_important) == ("warning", ["no file"], True)
+    assert not event.is_in_session
+
+
+def test_a_publication_is_reported_before_the_work(built: Planned) -> None:
+    """The deploy that follows is waited for, so it has signs of life."""
+    shown: list[progress.Event] = []
+    with progress.use_handler(shown.append):
+        report_publications(built, [ToCache("s3", {"shop-p": ("p",)})])
+
+    (event,) = shown
+    assert isinstance(event, progress.SessionEvent)
+    assert (event.data["event"], event.is_in_session) == ("publish", False)
 
 
 def test_failure_rows(planned: Planned) -> None:

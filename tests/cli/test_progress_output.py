@@ -377,7 +377,8 @@ def test_no_sign_of_life_in_a_session(capsys: pytest.CaptureFixture[str]) -> Non
         assert capsys.readouterr().err == "watching\n"
     session = progress.SessionEvent({"event": "watching"}, "watching", is_important=False)
     assert still(capsys, session, progress.Step(name="building", is_transient=True)) == "still building, 0 s"
-    assert still(capsys, progress.SessionEvent({"event": "publish"}, "", is_important=False)) == "still running, 0 s"
+    publication = progress.SessionEvent({"event": "publish"}, "", is_important=False, is_in_session=False)
+    assert still(capsys, publication) == "still running, 0 s"
 
 
 def test_no_sign_of_life_while_things_change() -> None:
