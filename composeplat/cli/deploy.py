@@ -10,7 +10,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.built_users import build_for_users, plan_with_users
+from composeplat.cli.built_users import BuiltUsers
 from composeplat.cli.console import write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
@@ -50,9 +50,10 @@ def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json:
     try:
         with progress.work(f"deploying {planned.where}"):
             report_deploy(planned, options.services, builds=options.build is not False)
-            outcome = build_for_users(planned, options)
+            users = BuiltUsers.find(planned, options.services)
+            outcome = users.build(options)
             if not outcome.failures:
-                complete = plan_with_users(planned, choice, options, outcome.images)
+                complete = users.make_plan(choice, outcome.images)
                 if complete is None:
                     return Exit.INVALID
                 planned = complete

@@ -55,7 +55,7 @@ _MAX_LISTED = 5
 
 def run(choice: Choice, *, yes: bool, dry_run: bool, wait: bool, as_json: bool) -> Exit:
     written = plan_for(choice)
-    planned = read_built_users(written, choice, DeployOptions()) if written else None
+    planned = read_built_users(written, choice) if written else None
     if planned is None:
         return Exit.INVALID
     stack = stack_for(planned)

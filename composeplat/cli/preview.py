@@ -47,7 +47,7 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
     try:
         with progress.work(f"comparing the file with {planned.where}"):
             report_deploy(planned, options.services)
-            complete = read_built_users(planned, choice, options)
+            complete = read_built_users(planned, choice, options.services)
             if complete is None:
                 return Exit.INVALID
             planned = complete

@@ -113,10 +113,9 @@ def _logs(view: EnvironmentView, api: Api) -> object:
 
 def _preview(choice: Choice) -> object:
     """Return what a deploy would change. It needs all that a deploy needs, such as a domain."""
-    options = DeployOptions()
     planned = plan_for(choice)
-    complete = read_built_users(planned, choice, options) if planned else None
+    complete = read_built_users(planned, choice) if planned else None
     if complete is None:
         raise ComposeplatError("the definition can't be deployed as it is", "platform preview says why")
     stack = stack_for(complete, pulumi_variables(choice))
-    return preview_document(complete, preview(stack, complete.plan, options))
+    return preview_document(complete, preview(stack, complete.plan, DeployOptions()))

@@ -398,7 +398,7 @@ def test_a_publication_is_reported_before_the_work(built: Planned) -> None:
     """The deploy that follows is waited for, so it has signs of life."""
     shown: list[progress.Event] = []
     with progress.use_handler(shown.append):
-        report_publications(built, [ToCache("s3", {"shop-p": ("p",)})])
+        report_publications(built, [ToCache(store="s3", images={"shop-p": ("p",)})])
 
     (event,) = shown
     assert isinstance(event, progress.SessionEvent)
