@@ -239,6 +239,9 @@ def test_a_text_where_a_list_is_wanted(project: Project) -> None:
             "write a list: depends_on: ['db']",
         )
     ]
+    assert messages_and_hints(project, "include: shared.yaml\n" + service("scale: 1")) == [
+        ("error: include must be a list of files, not the text 'shared.yaml'", "write a list: include: ['shared.yaml']")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -151,10 +151,10 @@ class Field:
         self.ctx.origins.put(path, node, key)
         return Field(self.ctx, node, path)
 
-    def items(self, expected: str = "a list") -> Iterator[Field]:
-        """The items of a list."""
+    def items(self, expected: str = "a list", *, suggests_list: bool = True) -> Iterator[Field]:
+        """The items of a list; ``suggests_list`` unless a list with a text is invalid too."""
         if not isinstance(self.node, Sequence):
-            self.report_type(expected, "" if expected.startswith("a list of") else self._as_list())
+            self.report_type(expected, self._as_list() if suggests_list else "")
             return
         for index, item in self.node.indexed_items:
             yield self.child(index, item)
@@ -175,10 +175,10 @@ class Field:
     def texts(self) -> tuple[str, ...]:
         return tuple(text for item in self.items_or_text() if (text := item.text()) is not None)
 
-    def members(self, expected: str = "a mapping") -> Iterator[tuple[str, Field]]:
-        """The entries of a mapping with user-defined names."""
+    def members(self, expected: str = "a mapping", *, suggests_list: bool = False) -> Iterator[tuple[str, Field]]:
+        """The entries of a mapping with user-defined names; ``suggests_list`` if a list with a text is valid too."""
         if not isinstance(self.node, Mapping):
-            self.report_type(expected, self._as_list() if "a list" in expected else "")
+            self.report_type(expected, self._as_list() if suggests_list else "")
             return
         for key, value in self.node:
             # Merging converts list entries to keys; a path must not contain a variable's value.

@@ -71,7 +71,7 @@ def _triggers(place: Field) -> Schedule:
 
 
 def _schedules(listed: Field) -> Schedule:
-    items = list(listed.items("a list of schedules"))
+    items = list(listed.items("a list of schedules", suggests_list=False))
     for more in items[1:]:
         more.report(
             "invalid-value", "is one schedule too many: a job has one", "use a list in the expression: 0 3,15 * * *"

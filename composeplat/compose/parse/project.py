@@ -256,7 +256,7 @@ def _extended(name: str, whole: Field) -> Endpoint | None:
 
 def _routes(name: str, whole: Field) -> tuple[Route, ...]:
     routes: list[Route] = []
-    for item in whole.items("a list of routes, each with path, service and port"):
+    for item in whole.items("a list of routes, each with path, service and port", suggests_list=False):
         route = _read_route(item)
         if route is not None:
             item.ctx.origins.put_alias(route_path(name, len(routes)), item.node, item.path)

@@ -123,7 +123,7 @@ def parse_depends_on(section: Section) -> tuple[Dependency, ...]:
                 listed.setdefault(text, item)
         return tuple(_named(item, Dependency(service=text)) for text, item in listed.items())
     dependencies: list[Dependency] = []
-    for name, place in found.members("a list or a mapping"):
+    for name, place in found.members("a list or a mapping", suggests_list=True):
         dependency = _dependency(name, place)
         key = found.node.key(name) if isinstance(found.node, Mapping) else None
         if dependency is not None:
