@@ -156,9 +156,17 @@ class _Reader:
     def __init__(self) -> None:
         self._files = _MAX_FILES_READ
         self._bytes = _MAX_BYTES_READ
+        self._digests: dict[tuple[str, bool], str] = {}
+        """Of what is read: many services can have one context."""
 
     def digest(self, place: str, *, follows: bool = False) -> str:
         """Return a digest of a file, or of all files of a folder; with ``follows``, a link to a folder is a doubt."""
+        key = place, follows
+        if key not in self._digests:
+            self._digests[key] = self._read(place, follows=follows)
+        return self._digests[key]
+
+    def _read(self, place: str, *, follows: bool) -> str:
         digest = hashlib.sha256()
         # From before the first look: what changes during it counts as recent, too.
         recent_since, newest = time.time_ns() - _RECENT_NS, 0

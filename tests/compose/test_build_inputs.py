@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from composeplat.compose.load import context_links
 from composeplat.compose.load.build_inputs import check_builds, secrets_of_files
 from composeplat.compose.model import Build, BuildSecret
 from composeplat.diagnostics import Report
@@ -212,6 +214,27 @@ def test_a_link_without_an_end(target: str, project: Project) -> None:
         "compose.yaml:1:25: error: services.web.build names a folder with a link to a pipe or device, which would be"
         " read without end: 'logs/odd' [unreadable-file]"
     )
+
+
+def test_a_context_of_many_services(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is walked once for each set of ignore files; each service has its message."""
+    walked: list[tuple[str, object]] = []
+
+    def walk(folder: str, ignore_files: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        walked.append((Path(folder).name, ignore_files))
+        return iter([("logs", "/dev/zero")])
+
+    monkeypatch.setattr(context_links, "links_and_empty_folders", walk)
+    monkeypatch.setattr(context_links, "_is_endless", bool)
+    text = "services: {a: {build: app}, b: {build: app}, c: {build: {context: app, dockerfile: docker/Web}}}\n"
+    reading = project({"compose.yaml": text, **FILES}).read()
+    assert reading.plan is not None
+    report = Report()
+    check_builds(reading.plan.own_builds, reading.loaded.origins, report)
+
+    own = ("Dockerfile.dockerignore", ".dockerignore")
+    assert walked == [("app", own), ("app", ("docker/Web.dockerignore", ".dockerignore"))]
+    assert [found.path[1] for found in report.sorted()] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("target", ["/dev/null", "/nowhere", "a", ".", "odd", "/etc/hostname"])

@@ -395,6 +395,15 @@ def test_small_builds_are_read_beside_a_large_one(tmp_path: Path, monkeypatch: p
         reader.digest(str(tmp_path / "later"))
 
 
+def test_a_context_of_two_services_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its size counts once too: the same files must not be too many for the second service."""
+    (tmp_path / "file").write_bytes(b"1" * 10)
+    reader = _Reader()
+    monkeypatch.setattr(reader, "_bytes", tmp_path.stat().st_size + 10)
+
+    assert reader.digest(str(tmp_path)) == reader.digest(str(tmp_path))
+
+
 def test_ports_of_images_are_known_for_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ports that have to be read again from a registry are not known; those of a digest stay known."""
     exposed, pinned = ExposedPorts(tmp_path, {}), f"nginx@sha256:{'0' * 64}"

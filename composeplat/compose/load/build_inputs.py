@@ -8,11 +8,13 @@ be rendered.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from composeplat.compose.dockerignore import dockerignore_names
 from composeplat.compose.load.context_links import find_endless_link
 from composeplat.compose.load.letter_case import case_hint, other_case
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build
@@ -31,8 +33,10 @@ _OTHER_SYNTAX = re.compile(r"\A#\s*syntax\s*=\s*(?!docker/dockerfile)", re.IGNOR
 
 def check_builds(builds: Mapping[str, Build], origins: Origins, report: Report) -> None:
     """Report missing inputs at their place in the definition; ``builds`` are by service."""
+    # Many services can have one context.
+    find_link = functools.cache(find_endless_link)
     for service, build in builds.items():
-        _Checker(service, build, origins, report).check()
+        _Checker(service, build, origins, report, find_link).check()
 
 
 def secrets_of_files(build: Build) -> tuple[str, ...]:
@@ -46,11 +50,19 @@ def secrets_of_files(build: Build) -> tuple[str, ...]:
 
 
 class _Checker:
-    def __init__(self, service: str, build: Build, origins: Origins, report: Report) -> None:
+    def __init__(
+        self,
+        service: str,
+        build: Build,
+        origins: Origins,
+        report: Report,
+        find_link: Callable[[str, tuple[str, ...]], str],
+    ) -> None:
         self.path = ("services", service, "build")
         self.build = build
         self.origins = origins
         self.report = report
+        self.find_link = find_link
 
     def check(self) -> None:
         if is_remote(self.build.context):
@@ -80,7 +92,8 @@ class _Checker:
         return False
 
     def _check_links(self, keys: tuple[str | int, ...], place: str) -> None:
-        link = find_endless_link(self.build, place)
+        names = dockerignore_names(self.build) if place == self.build.context else (".dockerignore",)
+        link = self.find_link(place, names)
         if link:
             message = f"names a folder with a link to a pipe or device, which would be read without end: {quoted(link)}"
             hint = "leave it out with .dockerignore, and make it in the Dockerfile: RUN ln -s"

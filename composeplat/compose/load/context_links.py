@@ -14,8 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_names, read_dockerignore
-from composeplat.compose.model import Build
+from composeplat.compose.dockerignore import IgnoreRules, Matches, read_dockerignore
 from composeplat.system import files
 
 _MAX_IGNORE_BYTES = 1024 * 1024
@@ -23,10 +22,9 @@ _MAX_IGNORE_BYTES = 1024 * 1024
 _STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d+)|/proc/[^/]+/fd/\d+")
 
 
-def find_endless_link(build: Build, context: str) -> str:
+def find_endless_link(context: str, ignore_files: Iterable[str]) -> str:
     """Return the path in a context of a link that a build would read without end; empty without one."""
-    names = dockerignore_names(build) if context == build.context else (".dockerignore",)
-    found = links_and_empty_folders(context, names)
+    found = links_and_empty_folders(context, ignore_files)
     return next((path for path, target in found if target and _is_endless(os.path.join(context, path))), "")
 
 
