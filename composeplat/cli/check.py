@@ -65,7 +65,7 @@ def _limited_to(check: Check, name: str, providers: Collection[str]) -> Check:
 # for people -----------------------------------------------------------------------------------------------------------
 
 
-def check_text(check: Check, *, explained: bool = False, color: bool = False) -> str:
+def check_text(check: Check, *, explained: bool, color: bool) -> str:
     lines = _verdict_table(check)
     if color:
         lines = [lines[0], *(_colored(line, s) for line, s in zip(lines[1:], check.services, strict=True))]

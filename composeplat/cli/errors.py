@@ -62,9 +62,9 @@ def logged(
     command: str,
     options: Mapping[str, object],
     *,
-    as_json: bool = False,
-    debug: bool = False,
-    is_kept: bool = False,
+    as_json: bool,
+    debug: bool,
+    is_kept: bool,
 ) -> Iterator[Run]:
     """Run a command with a log. It is kept if the command changes something, and if it fails."""
     from composeplat.cli.run_log import run_log

@@ -126,7 +126,7 @@ JsonDiagnostics = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show notes too, such as unknown and ignored keys.")]
 
 
-def progress_mode(progress: ProgressMode, *, quiet: bool = False, debug: bool = False) -> ProgressMode:
+def progress_mode(progress: ProgressMode, *, quiet: bool = False, debug: bool) -> ProgressMode:
     """Choose how to show progress; a table would be drawn over the lines of ``--debug``."""
     if quiet:
         return ProgressMode.QUIET
@@ -134,7 +134,7 @@ def progress_mode(progress: ProgressMode, *, quiet: bool = False, debug: bool = 
 
 
 def make_request(
-    file: list[str] | None, env_file: list[str] | None, *, kubeconfig: str = "", context: str = "", local: bool = False
+    file: list[str] | None, env_file: list[str] | None, *, kubeconfig: str, context: str, local: bool = False
 ) -> Request:
     """Make the request for the current folder; a command adds its names with :func:`dataclasses.replace`."""
     request = Request(
@@ -176,7 +176,7 @@ def _current_folder() -> Path:
         raise ComposeplatError("the current folder does not exist any more", "change to another folder") from error
 
 
-def read_context_namespace(kubeconfig: str = "", context: str = "") -> str:
+def read_context_namespace(kubeconfig: str, context: str) -> str:
     from composeplat.cluster.kubeconfig import context_namespace
 
     return context_namespace(os.environ, kubeconfig, context)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -73,9 +72,7 @@ def _read_metrics(api: Api, namespace: str, environment: str) -> list[Object]:
         raise MissingPiece("the cluster has no metrics of pods", hint) from error
 
 
-def usage_rows(
-    metrics: list[Object], names: dict[str, str], joined: Mapping[str, str] = MappingProxyType({})
-) -> list[Usage]:
+def usage_rows(metrics: list[Object], names: dict[str, str], joined: Mapping[str, str]) -> list[Usage]:
     """The use of each pod of the services, by their cluster names; sorted by service and pod.
 
     ``joined`` are services in the pods of another one, whose containers have their names.

@@ -45,7 +45,7 @@ _ADDRESSES_KEPT_S = 30.0
 class ClusterSite:
     """The environments of a cluster."""
 
-    def __init__(self, target: Target, namespaces: Collection[str] = ()) -> None:
+    def __init__(self, target: Target, namespaces: Collection[str]) -> None:
         """Make a site; ``namespaces`` are those that are shown if the user may not list all."""
         self._target = target
         self._namespaces = namespaces or (target.namespace or _DEFAULT_NAMESPACE,)

@@ -165,9 +165,9 @@ class Api:
         accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
         return self._items(self._decoded(self._answer("GET", path, None, "", accept)))
 
-    def apply(self, manifest: dict[str, Any], *, force: bool = True, dry_run: bool = False) -> dict[str, Any]:
-        """Apply a manifest on the server: set its fields, and leave all others."""
-        path = f"{object_path(manifest)}?fieldManager={FIELD_MANAGER}&force={str(force).lower()}"
+    def apply(self, manifest: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """Apply a manifest on the server: set its fields, also those that others own, and leave all others."""
+        path = f"{object_path(manifest)}?fieldManager={FIELD_MANAGER}&force=true"
         path += "&dryRun=All" if dry_run else ""
         return self._call("PATCH", path, manifest, "application/apply-patch+yaml")
 

@@ -48,17 +48,16 @@ def build_image(
     image: ImageBuild,
     builder: str,
     opts: pulumi.ResourceOptions,
-    bases: Mapping[str, pulumi.Input[str]] | None = None,
-    logins: Mapping[str, Login] | None = None,
+    bases: Mapping[str, pulumi.Input[str]],
+    logins: Mapping[str, Login],
     *,
-    late: LateTexts | None = None,
+    late: LateTexts,
 ) -> pulumi.CustomResource:
     """Register a build; the ``ref`` of a pushed image is its reference by digest. ``bases`` are images, by context.
 
     ``logins`` are logins by registry; without any, the provider uses those of the Docker configuration.
     """
     build = image.build
-    late = late or LateTexts()
     if image.derived:
         # Stacks of one environment in several namespaces may build at the same time.
         owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{without_random(image.reference)}"
@@ -69,10 +68,10 @@ def build_image(
         tags=[_full_reference(tag, late) for tag in (image.reference, *build.tags)],
         **_destination(image),
         build_on_preview=False,
-        registries=[_registry(name, login, late) for name, login in (logins or {}).items()] or None,
+        registries=[_registry(name, login, late) for name, login in logins.items()] or None,
         builder={"name": builder} if builder else None,
         opts=opts,
-        **_arguments(build, bases or {}, late),
+        **_arguments(build, bases, late),
     )
     return resource
 

@@ -349,7 +349,3 @@ def format_value(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return truncate(str(value), _MAX_VALUE_LENGTH)
-
-
-def names_of(changes: Iterable[Change]) -> list[str]:
-    return [f"{change.kind}/{change.name}" for change in changes]

@@ -304,7 +304,7 @@ class LocalCluster:
 
     # waiting
 
-    def _wait_until_ready(self, programs: Programs | None = None) -> None:
+    def _wait_until_ready(self, programs: Programs | None) -> None:
         limit = StartLimit(_START_TIMEOUT_S)
         self._wait_until(
             "its registry", limit, lambda: is_listening(f"tcp:127.0.0.1:{self.layout.host_ports.registry}")

@@ -31,10 +31,10 @@ class UnusedImages:
 
 
 class RegistryStorage:
-    def __init__(self, folder: Path, *, min_age_s: float = _MIN_AGE_S) -> None:
+    def __init__(self, folder: Path) -> None:
         root = folder / "docker" / "registry" / "v2"
         self.blobs, self.repositories = root / "blobs" / "sha256", root / "repositories"
-        self.newest = time.time() - min_age_s
+        self.newest = time.time() - _MIN_AGE_S
 
     def unused(self, used: set[tuple[str, str]], *, with_tags: bool) -> list[UnusedImages]:
         """List the images that are not among those used: pairs of a repository and a tag or digest.

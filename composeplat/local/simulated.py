@@ -153,7 +153,7 @@ class SimulatedCluster(LocalCluster):
             ),
         )  # fmt: skip
 
-    def _wait_until_ready(self, programs: Programs | None = None) -> None:  # noqa: ARG002 -- as the other cluster's
+    def _wait_until_ready(self, programs: Programs | None) -> None:  # noqa: ARG002 -- as the other cluster's
         limit = StartLimit(_START_TIMEOUT_S)
         with Api(self.access) as api:
             self._wait_until("its API server", limit, lambda: api.text("/readyz") == "ok")

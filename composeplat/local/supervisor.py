@@ -32,6 +32,8 @@ _STEADY_AFTER_S = 30.0
 _GRACE_S = 10.0
 _POLL_INTERVAL_S = 0.05
 _CHECK_INTERVAL_S = 0.2
+#: A longer log becomes the one before when its part starts.
+_MAX_LOG_BYTES = 8 * 1024 * 1024
 
 
 class Network(StrEnum):
@@ -209,9 +211,9 @@ def is_listening(address: str) -> bool:
     return True
 
 
-def _rotate(log: Path, limit: int = 8 * 1024 * 1024) -> None:
+def _rotate(log: Path) -> None:
     try:
-        if log.stat().st_size > limit:
+        if log.stat().st_size > _MAX_LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
     except FileNotFoundError:
         pass

@@ -48,7 +48,7 @@ def has_early_name(service: Service, *, has_endpoint: bool, is_member: bool) -> 
     return has_readiness_check(service) and (is_member or (is_headless(service) and not has_endpoint))
 
 
-def plan_cluster_service(service: Service, identity: Identity, *, has_early_name: bool = False) -> Manifest:
+def plan_cluster_service(service: Service, identity: Identity, *, has_early_name: bool) -> Manifest:
     """Plan the cluster service, which gives a service its DNS name."""
     name = clean(service.name)
     ports = service_ports(service)

@@ -68,7 +68,7 @@ def plan_fill(
     service: Service,
     settings: Settings,
     container: Manifest,
-    read_only_volumes: Collection[str] = (),
+    read_only_volumes: Collection[str],
 ) -> list[Manifest]:
     """Plan the init container that fills volumes, by that of the service; none if none of them can need it."""
     mounts = [mount for mount in _filled_mounts(service) if mount.source not in read_only_volumes]

@@ -740,7 +740,7 @@ def test_changes(server: Server) -> None:
     """Each way to change an object has its own method, path and kind of body; a try does everything but keep it."""
     with Api(server.access) as api:
         api.apply(MANIFEST)
-        api.apply(MANIFEST, force=False, dry_run=True)
+        api.apply(MANIFEST, dry_run=True)
         api.create(MANIFEST)
         api.create(MANIFEST, dry_run=True)
         api.patch(f"{DEPLOYMENTS}/web", {"spec": {}})
@@ -751,7 +751,7 @@ def test_changes(server: Server) -> None:
         for request in server.asked
     ] == [
         ("PATCH", f"{DEPLOYMENTS}/web?fieldManager=composeplat&force=true", PATCH, MANIFEST),
-        ("PATCH", f"{DEPLOYMENTS}/web?fieldManager=composeplat&force=false&dryRun=All", PATCH, MANIFEST),
+        ("PATCH", f"{DEPLOYMENTS}/web?fieldManager=composeplat&force=true&dryRun=All", PATCH, MANIFEST),
         ("POST", f"{DEPLOYMENTS}?fieldValidation=Strict", POST, MANIFEST),
         ("POST", f"{DEPLOYMENTS}?fieldValidation=Strict&dryRun=All", POST, MANIFEST),
         ("PATCH", f"{DEPLOYMENTS}/web", "application/merge-patch+json", {"spec": {}}),

@@ -18,7 +18,8 @@ from pulumi.output import UNKNOWN
 
 from composeplat import __version__
 from composeplat.components.provider import ComponentProvider
-from composeplat.components.provider_inputs import read_arguments, snake_case
+from composeplat.components.provider_inputs import read_arguments
+from composeplat.components.resource_types import snake_case
 from composeplat.components.service import Service
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.options import SETTINGS

@@ -16,7 +16,6 @@ from composeplat.engine.events import (
     format_value,
     kind_of,
     look_up,
-    names_of,
     parts_of,
 )
 
@@ -295,7 +294,10 @@ def test_counted() -> None:
     )
 
     assert events.count_operations() == {"create": 2, "same": 1}
-    assert names_of(events.effective_changes) == ["PersistentVolumeClaim/data", "ConfigMap/web-files"]
+    assert [(change.kind, change.name) for change in events.effective_changes] == [
+        ("PersistentVolumeClaim", "data"),
+        ("ConfigMap", "web-files"),
+    ]
 
 
 # a refresh ------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ class Documents:
         root: ProjectRoot,
         *,
         substitute: bool,
-        extends: bool = False,
+        extends: bool,
     ) -> None:
         self.sources = sources
         self.root = root

@@ -22,7 +22,7 @@ from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
 
-def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Outcome:
+def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool) -> Outcome:
     started = time.monotonic()
     with stack.interrupts:
         stack.workspace.prepare(builds=False)
