@@ -30,8 +30,10 @@ RUN_LABEL = f"{LABEL_PREFIX}/run"
 DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
 #: Marks an image that is loaded into nodes.
 LOADED_LABEL = f"{LABEL_PREFIX}/loaded"
+#: The annotation of a sleeping workload with the number of pods before sleep; 1 for a Job.
+ASLEEP_ANNOTATION = f"{LABEL_PREFIX}/asleep"
 #: No node has it: a DaemonSet whose pods need it has none.
-NO_NODE_LABEL = f"{LABEL_PREFIX}/asleep"
+NO_NODE_LABEL = ASLEEP_ANNOTATION
 MANAGED_BY = "composeplat"
 #: Of each object; its value is :data:`MANAGED_BY`.
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from composeplat.cluster.credentials import CredentialSource, static_credentials
-from composeplat.system.proxies import Proxy
+from composeplat.system.proxies import Proxy, join_host_port
 from composeplat.system.records import record
 
 
@@ -33,7 +33,7 @@ class Access:
 
     @property
     def netloc(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return join_host_port(self.host, self.port)
 
     @property
     def address(self) -> str:

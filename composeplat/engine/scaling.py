@@ -24,13 +24,11 @@ from composeplat.codes.causes import CauseCode
 from composeplat.engine.dev_workloads import is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, LiveState, api_path, belongs_to
-from composeplat.names import LABEL_PREFIX
+from composeplat.names import ASLEEP_ANNOTATION
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.progress import Phase
 from composeplat.system.deadline import Deadline
 
-#: The annotation with the number of pods before sleep; 1 for a Job.
-ASLEEP = f"{LABEL_PREFIX}/asleep"
 _TRIES = 10
 _POLL_INTERVAL_S = 0.15
 #: Others may write the annotation, and Python parses no number of any length.
@@ -40,7 +38,7 @@ _ENDED = ("Complete", "Failed", "FailureTarget")
 
 def remembered_replicas(head: Object) -> int | None:
     """The number of pods of a workload before sleep; none for a workload that is awake."""
-    text = (head["metadata"].get("annotations") or {}).get(ASLEEP)
+    text = (head["metadata"].get("annotations") or {}).get(ASLEEP_ANNOTATION)
     if text is None:
         return None
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 1
@@ -103,14 +101,14 @@ def count_pods(pods: Iterable[Object], environment: str, but: Collection[str]) -
 
 
 def scale_down(api: Api, namespace: str, key: Key, replicas: int) -> None:
-    change = {"metadata": {"annotations": {ASLEEP: str(replicas)}}, **replicas_patch(key[0], 0)}
+    change = {"metadata": {"annotations": {ASLEEP_ANNOTATION: str(replicas)}}, **replicas_patch(key[0], 0)}
     api.patch(api_path(key[0], namespace, key[1]), change)
 
 
 def scale_up(api: Api, namespace: str, key: Key, replicas: int) -> None:
     """Scale a workload up, unless someone else has, and remove every trace of its sleep."""
     path = api_path(key[0], namespace, key[1])
-    change: Object = {"metadata": {"annotations": {ASLEEP: None}}}
+    change: Object = {"metadata": {"annotations": {ASLEEP_ANNOTATION: None}}}
     if replicas and read_replicas(api.get(path)) == 0:
         change |= replicas_patch(key[0], replicas)
     api.patch(path, change)
@@ -122,7 +120,7 @@ def remove_sleep_mark(api: Api, namespace: str, key: Key, *, is_certain: bool) -
     path = api_path(key[0], namespace, key[1])
     live = api.find(path)
     if live is not None and remembered_replicas(live) is not None and (is_certain or read_replicas(live)):
-        api.patch(path, {"metadata": {"annotations": {ASLEEP: None}}})
+        api.patch(path, {"metadata": {"annotations": {ASLEEP_ANNOTATION: None}}})
         remove_scaling_owner(api, path)
 
 
@@ -160,7 +158,7 @@ def is_sleep_entry(entry: Object) -> bool:
         and set(spec) <= {"f:replicas", "f:suspend", "f:template"}
         and ("f:template" not in spec or _is_of_node_selector(spec["f:template"]))
         and set(metadata) <= {"f:annotations"}
-        and set(metadata.get("f:annotations", {})) <= {".", f"f:{ASLEEP}", f"f:{TEMPLATE_GENERATION}"}
+        and set(metadata.get("f:annotations", {})) <= {".", f"f:{ASLEEP_ANNOTATION}", f"f:{TEMPLATE_GENERATION}"}
     )
 
 

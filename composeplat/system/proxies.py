@@ -22,6 +22,11 @@ _PORT = 80
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
+def join_host_port(host: str, port: int) -> str:
+    """Return the address of a port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 @record(kw_only=True)
 class Proxy:
     """An HTTP proxy that connections are made through by ``CONNECT``."""
@@ -33,7 +38,7 @@ class Proxy:
 
     @property
     def netloc(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return join_host_port(self.host, self.port)
 
     @property
     def address(self) -> str:
