@@ -25,7 +25,7 @@ from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 from composeplat.engine.backend import Backend, backend_at, find_backend, find_data_folder, own_backend
-from composeplat.engine.backend_url import has_login, kind_of, secrets_of, shown_url
+from composeplat.engine.backend_url import URL_VARIABLE, has_login, kind_of, secrets_of, shown_url
 from composeplat.engine.passphrase import FILE_VARIABLE, VARIABLE, Passphrase, find_passphrase, own_passphrase
 from composeplat.engine.passphrase import read_passphrase as read_file
 from composeplat.engine.provenance import Claim, check_record, notice_of_other
@@ -110,8 +110,8 @@ class StatePlace:
 
     def current(self) -> StateStore:
         """Return the state where a deploy would look for it."""
-        if os.environ.get("PULUMI_BACKEND_URL"):
-            return self._store(backend_at(os.environ["PULUMI_BACKEND_URL"], os.environ, self.data_folder))
+        if os.environ.get(URL_VARIABLE):
+            return self._store(backend_at(os.environ[URL_VARIABLE], os.environ, self.data_folder))
         return self._store(find_backend(os.environ, self.data_folder, self._cluster))
 
     def at(self, text: str) -> StateStore:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.backend_url import file_url, folder_of, kind_of, shown_url
+from composeplat.engine.backend_url import URL_VARIABLE, file_url, folder_of, kind_of, shown_url
 from composeplat.system.atomic import (
     OfAnotherUser,
     WritableByOthers,
@@ -150,7 +150,7 @@ def own_backend(environment: Mapping[str, str], data_folder: DataFolder, cluster
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     passphrase = _passphrase_variables(environment, data_folder)
-    return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": file_url(folder), **passphrase}, folder)
+    return Backend(f"file://{folder}", {URL_VARIABLE: file_url(folder), **passphrase}, folder)
 
 
 def backend_at(url: str, environment: Mapping[str, str], data_folder: DataFolder) -> Backend:
@@ -162,20 +162,20 @@ def backend_at(url: str, environment: Mapping[str, str], data_folder: DataFolder
         path, mark, query = url.removeprefix("file://").partition("?")
         # Pulumi runs in another folder, so a relative path has to become absolute here.
         local = os.path.normpath(Path(os.path.expanduser(path)).absolute())
-        address = {"PULUMI_BACKEND_URL": f"file://{local}{mark}{query}"}
+        address = {URL_VARIABLE: f"file://{local}{mark}{query}"}
         return Backend(f"file://{local}", {**address, **token, **passphrase}, folder_of(local))
-    address = {"PULUMI_BACKEND_URL": url} if url else {}
+    address = {URL_VARIABLE: url} if url else {}
     return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase})
 
 
 def _configured_url(environment: Mapping[str, str]) -> str:
     """The URL that the user set or logged in to; empty without one."""
-    return environment.get("PULUMI_BACKEND_URL") or str(_read_login(environment).get("current") or "")
+    return environment.get(URL_VARIABLE) or str(_read_login(environment).get("current") or "")
 
 
 def _token_for(url: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The variable with the token of the login; where a variable names the backend, another one has the token."""
-    if environment.get("PULUMI_BACKEND_URL"):
+    if environment.get(URL_VARIABLE):
         return {}
     tokens = _read_login(environment).get("accessTokens")
     return {"PULUMI_ACCESS_TOKEN": str(tokens[url])} if isinstance(tokens, dict) and url in tokens else {}

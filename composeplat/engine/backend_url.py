@@ -16,6 +16,7 @@ from composeplat.diagnostics import MissingPiece, near, printable
 from composeplat.system.records import record
 
 HIDDEN = "****"
+URL_VARIABLE = "PULUMI_BACKEND_URL"
 _KINDS = ("file", "s3", "gs", "azblob", "postgres", "http", "https")
 _OTHER_NAMES = {"postgresql": "postgres", "gcs": "gs", "azure": "azblob"}
 #: Parameters of a URL that are a login.

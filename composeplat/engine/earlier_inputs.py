@@ -16,7 +16,7 @@ from typing import Any
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import writing
-from composeplat.engine.backend_url import file_url
+from composeplat.engine.backend_url import URL_VARIABLE, file_url
 from composeplat.engine.pulumi_errors import explain
 from composeplat.engine.recorded_plan import Inputs, reveal
 from composeplat.engine.workspace import Workspace
@@ -34,7 +34,7 @@ def reveal_inputs(workspace: Workspace, state: Mapping[str, Any], inputs: Inputs
         stacks.mkdir(parents=True)
         write_private(folder / ".pulumi" / "meta.yaml", "version: 1\n")
         write_private(stacks / f"{namespace}.json", _state_of(name, namespace, state, inputs))
-        variables = {**workspace.runner.variables, "PULUMI_BACKEND_URL": file_url(folder)}
+        variables = {**workspace.runner.variables, URL_VARIABLE: file_url(folder)}
         runner = replace(workspace.runner, variables=variables)
         exported = runner.query("stack", "export", "--show-secrets", "--stack", namespace)
     if exported.status:

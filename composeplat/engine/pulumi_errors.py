@@ -11,6 +11,7 @@ import re
 
 from composeplat.cluster.error_text import shorten
 from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.engine.backend_url import URL_VARIABLE
 from composeplat.engine.own_processes import is_locked_out
 from composeplat.system.records import record
 
@@ -85,7 +86,6 @@ _STATE_FAILURES = (
         "the passphrase of the state can't be read: {0}",
     ),
 )
-_URL_VARIABLE = "PULUMI_BACKEND_URL"
 _BACKEND_FAILURES = (
     _Row(r"no space left on device|XMinioStorageFull", FULL_DISK, FREE_SPACE, ComposeplatError),
     _Row(
@@ -170,7 +170,7 @@ _BACKEND_FAILURES = (
 )
 
 
-def explain(output: str, url_name: str = _URL_VARIABLE) -> ComposeplatError:
+def explain(output: str, url_name: str = URL_VARIABLE) -> ComposeplatError:
     """Explain a failure of Pulumi in a sentence; a hint names where the URL of the backend was given."""
     text = _as_line(output)
     if own := _OF_OUR_PROGRAM.fullmatch(text):
@@ -198,12 +198,12 @@ def _as_line(output: str) -> str:
     return " ".join(line for line in lines if line)
 
 
-def _explain_by(rows: tuple[_Row, ...], text: str, url_name: str = _URL_VARIABLE) -> ComposeplatError | None:
+def _explain_by(rows: tuple[_Row, ...], text: str, url_name: str = URL_VARIABLE) -> ComposeplatError | None:
     for row in rows:
         found = re.search(row.pattern, text)
         if found:
             message = row.message.format(*found.groups(), text=text[: _MAX_QUOTED_CHARS // 2])
-            return row.kind(message, row.hint.replace(_URL_VARIABLE, url_name))
+            return row.kind(message, row.hint.replace(URL_VARIABLE, url_name))
     return None
 
 

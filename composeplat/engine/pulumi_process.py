@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Self
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.backend import writing
 from composeplat.engine.backend_health import BackendHealth, Silence
-from composeplat.engine.backend_url import redact
+from composeplat.engine.backend_url import URL_VARIABLE, redact
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked_out
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline
@@ -135,7 +135,7 @@ class PulumiRunner:
 
     def _redacted(self, output: str) -> str:
         """Hide the login in the URL of the backend, which Pulumi quotes in its errors."""
-        return redact(output, self.variables.get("PULUMI_BACKEND_URL", ""))
+        return redact(output, self.variables.get(URL_VARIABLE, ""))
 
     def _run_command(self, args: tuple[str, ...], *, takes_lock: bool, given: str | None = None) -> PulumiResult:
         command = [str(self.program), *args, *_PLAIN_OUTPUT]

@@ -20,7 +20,7 @@ from typing import Any
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.backend import Backend, DataFolder, writing
 from composeplat.engine.backend_health import BackendHealth, health_of
-from composeplat.engine.backend_url import file_url
+from composeplat.engine.backend_url import URL_VARIABLE, file_url
 from composeplat.engine.new_state import read_salt
 from composeplat.engine.passphrase import FILE_VARIABLE, VARIABLE, Passphrase, PassphraseChange, salt_of
 from composeplat.engine.pulumi_errors import explain
@@ -59,7 +59,7 @@ class StateStore:
     namespace: str
     environment: Mapping[str, str]
     interrupts: Interrupts = field(default_factory=Interrupts)
-    url_name: str = "PULUMI_BACKEND_URL"
+    url_name: str = URL_VARIABLE
     """Where the URL of the backend was given, for messages."""
 
     @property
@@ -212,7 +212,7 @@ class StateStore:
             folder = Path(temporary)
             (folder / "state").mkdir()
             write_private(folder / "Pulumi.yaml", _project("salt"))
-            address = {"PULUMI_BACKEND_URL": file_url(folder / "state")}
+            address = {URL_VARIABLE: file_url(folder / "state")}
             done = self._runner(folder, address, passphrase, BackendHealth()).query("stack", "init", "--stack", "new")
             salt = read_salt(folder / "Pulumi.new.yaml")
         if done.status or not salt:

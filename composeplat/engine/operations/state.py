@@ -12,13 +12,13 @@ from enum import StrEnum
 
 from composeplat import progress
 from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.backend_url import URL_VARIABLE
 from composeplat.engine.moved_mark import forget_begun, forget_moved, is_begun, mark_begun, mark_moved, read_moved
 from composeplat.engine.passphrase import Passphrase, salt_of
 from composeplat.engine.pulumi_errors import Busy
 from composeplat.engine.state_store import Deployment, StateStore, WrongPassphrase
 from composeplat.system.records import record
 
-_URL_VARIABLE = "PULUMI_BACKEND_URL"
 _COMPARED = ("resources", "pending_operations")
 
 
@@ -32,7 +32,7 @@ def no_state(store: StateStore) -> ComposeplatError:
     moved = read_moved(store.folder)
     if moved:
         return ComposeplatError(
-            f"the state of {store.what} was moved to {moved}", f"set {_URL_VARIABLE} to that backend"
+            f"the state of {store.what} was moved to {moved}", f"set {URL_VARIABLE} to that backend"
         )
     return ComposeplatError(f"{store.what} has no state in {store.backend.shown}", "platform deploy")
 
