@@ -240,6 +240,14 @@ def test_env_file_here_of_a_definition_that_a_variable_names(project: Project, s
     assert image(project({"a/b.yaml": TAGGED} | here, **shell).read()) == "app:here"
 
 
+def test_env_file_here_below_the_definition(project: Project) -> None:
+    """Without an option that names the definition, the env file of where we stand wins over that of the definition."""
+    folder = project({"compose.yaml": TAGGED, ".env": "TAG=beside\n", "a/.env": "TAG=here\n"})
+
+    assert image(folder.read(folder=folder.path / "a")) == "app:here"
+    assert image(folder.read("../compose.yaml", folder=folder.path / "a")) == "app:beside"
+
+
 def test_no_env_file_beside_the_definition(project: Project) -> None:
     """Where the definition's folder has none, none counts."""
     folder = project({"a/compose.yaml": TAGGED, ".env": "TAG=here\n"})

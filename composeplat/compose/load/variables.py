@@ -56,13 +56,12 @@ def first_variables(request: Request, sources: Sources) -> Variables:
 def project_variables(request: Request, first: Variables, folder: Path, sources: Sources) -> Variables:
     """Add the ``.env`` beside the definition, unless env files are given.
 
-    If COMPOSE_FILE names the definition, the ``.env`` of the current folder comes first.
+    That of the current folder comes first, unless options name the definition.
     """
     shell = Variables.from_layers(request.shell, {}, request.platform)
     if _named_env_files(request, shell):
         return first
-    is_named_by_variable = not request.files and first.lookup("COMPOSE_FILE")
-    folders = dict.fromkeys((request.folder, folder) if is_named_by_variable else (folder,))
+    folders = dict.fromkeys((folder,) if request.files else (request.folder, folder))
     variables = shell
     for at in folders:
         if own := default_env_file(shell, at):
