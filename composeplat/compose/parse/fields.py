@@ -15,7 +15,7 @@ from typing import TypeVar
 from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.origins import Origins
-from composeplat.compose.parse.unsupported_keys import explain, with_full_mode
+from composeplat.compose.parse.unsupported_keys import explain, explain_name, with_full_mode
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
 from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
@@ -291,10 +291,10 @@ def _report_unused(whole: Field, key: Scalar, value: Node, row: Row | None, patt
     report = whole.ctx.report
     name = dotted(path)
     if handling is Handling.WARNED or (handling is None and pattern in OPEN_SECTIONS):
-        _report_unsupported(report, key, value, path, pattern, row.why if row else "")
+        _report_unsupported(whole.ctx, key, value, path, pattern, row.why if row else "")
     elif handling is Handling.DEEP:
-        _report_unsupported(report, key, value, path, pattern)
-        _report_unsupported_fields(report, value, path)
+        _report_unsupported(whole.ctx, key, value, path, pattern)
+        _report_unsupported_fields(whole.ctx, value, path)
     elif handling is Handling.IGNORED:
         report.add("ignored-key", key.span, path, f"{name} is ignored", with_full_mode(path, ""))
     elif not key.text.startswith("x-"):
@@ -302,9 +302,10 @@ def _report_unused(whole: Field, key: Scalar, value: Node, row: Row | None, patt
         report.add("unknown-key", key.span, path, f"{name} is not a key that Compose or this tool knows", hint)
 
 
-def _report_unsupported(report: Report, key: Scalar, value: Node, path: PathKey, pattern: str, hint: str = "") -> None:
+def _report_unsupported(ctx: Context, key: Scalar, value: Node, path: PathKey, pattern: str, hint: str = "") -> None:
     """Warn about a key without effect; add a note if the key asks for the default."""
-    explanation = explain(pattern, key.text, value, path)
+    report = ctx.report
+    explanation = explain_name(ctx.variables, value, path) or explain(pattern, key.text, value, path)
     if explanation and explanation.is_harmless:
         message = f"{dotted(path)} has no effect here, and needs none: {explanation.text}"
         report.add("redundant-key", key.span, path, message, with_full_mode(path, ""))
@@ -315,9 +316,9 @@ def _report_unsupported(report: Report, key: Scalar, value: Node, path: PathKey,
         report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", fix)
 
 
-def _report_unsupported_fields(report: Report, block: Node, path: PathKey) -> None:
+def _report_unsupported_fields(ctx: Context, block: Node, path: PathKey) -> None:
     """Report each field of each entry of a block without effect."""
     for key, entry in block if isinstance(block, Mapping) else ():
         for name, value in entry if isinstance(entry, Mapping) else ():
             if not name.text.startswith("x-"):
-                _report_unsupported(report, name, value, (*path, key.text, name.text), f"{dotted(path)}.*")
+                _report_unsupported(ctx, name, value, (*path, key.text, name.text), f"{dotted(path)}.*")

@@ -16,6 +16,7 @@ from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
 from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, find_template
 from composeplat.compose.values import BadValue, parse_bool
+from composeplat.compose.variables import Variables
 from composeplat.diagnostics import PathKey, join_some
 from composeplat.names import clean, is_dns_label
 from composeplat.system.records import record
@@ -55,6 +56,15 @@ def explain(section: str, key: str, value: Node, path: PathKey) -> Explanation |
     """Explain a key without effect; ``path`` is the path of the key."""
     explainer = _EXPLAINERS.get((section, key))
     return explainer(value, path) if explainer else None
+
+
+def explain_name(variables: Variables, value: Node, path: PathKey) -> Explanation | None:
+    """Explain a ``name`` that a volume, config or secret has without it too; `docker compose config` writes it."""
+    if path[0] not in ("configs", "secrets", "volumes") or path[2:] != ("name",) or not isinstance(value, Scalar):
+        return None
+    project = value.text.removesuffix(f"_{path[1]}")
+    is_default = project != value.text and clean(project) == variables.lookup("COMPOSE_PROJECT_NAME")
+    return Explanation("this is the name that Compose gives it", is_harmless=True) if is_default else None
 
 
 # services -------------------------------------------------------------------------------------------------------------
