@@ -190,6 +190,10 @@ class Report:
         """Whether a text lacks a variable that must be set: then errors about the text follow from it."""
         return any(d.code == "required-variable" and d.span.place == span.place for d in self._kept.values())
 
+    def has_bad_key(self, span: Span) -> bool:
+        """Whether the mapping that begins here has a first key that is no text, and lacks it: its errors follow."""
+        return any(d.code == "non-string-key" and d.span.place == span.place for d in self._kept.values())
+
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
 

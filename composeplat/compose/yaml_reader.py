@@ -121,14 +121,23 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
         problem = f"a quote opened on line {opened.line + 1} is never closed"
     if mark and "cannot start any token" in problem and source.line(mark.line + 1)[mark.column :].startswith("\t"):
         problem, hint = "the line is indented with a tab", "indent with spaces"
+    if mark and "mapping values are not allowed" in problem:
+        before = source.line(mark.line + 1)[: mark.column]
+        hint = _VALUE_HINT if re.search(r":\s", before) else _COLON_HINT
     # After a last line without a line end, the library counts on.
     place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
     report.add("invalid-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))
 
 
+_VALUE_HINT = "quote a value that contains ': '"
+_COLON_HINT = "look for a missing ':' in the line above; or this line is indented further than its neighbours"
+
+
 def _yaml_hint(problem: str) -> str:
-    if "mapping values are not allowed" in problem:
-        return "quote a value that contains ': '; or this line is indented further than its neighbours"
+    if "violates indentation" in problem:
+        return "indent with spaces"
+    if "alphabetic or numeric character" in problem:
+        return "quote a value that starts with '*' or '&'"
     if "cannot start any token" in problem:
         return "indent with spaces, not tabs, and quote a value that starts with a special character"
     if "did not find expected" in problem or "could not find expected" in problem:
@@ -266,11 +275,16 @@ class _Builder:
     def _set_key(self, frame: _Frame, node: Node) -> None:
         if not isinstance(node, Scalar) or not node.is_text:
             found = quoted(node.written) if isinstance(node, Scalar) else kind_of(node)
-            hint = f'quote it: "{node.written}"' if isinstance(node, Scalar) else ""
-            self.report.add("non-string-key", node.span, (), f"a key must be text, not {found}", hint)
+            self.report.add("non-string-key", node.span, (), f"a key must be text, not {found}", self._key_hint(node))
             frame.skip_value = True
         else:
             frame.key = node
+
+    def _key_hint(self, node: Node) -> str:
+        if not isinstance(node, Scalar):
+            return "quote a text that begins with '{' or '['"
+        in_list = self._stack[1:] and isinstance(self._stack[-2].node, Sequence)
+        return "leave out the space after the ':'" if in_list else f'quote it: "{node.written}"'
 
     def _set_entry(self, frame: _Frame, mapping: Mapping, key: Scalar, value: Node, height: int) -> None:
         if key.plain and key.text == "<<":

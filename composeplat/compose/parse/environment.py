@@ -26,17 +26,20 @@ def parse_environment(service: Section) -> dict[str, str | None]:
         if not is_env_name(name):
             # The name of a list entry may contain a variable's value, so the message leaves it out.
             shown = "" if isinstance(place.node, Scalar) and place.node.is_substituted else f", not {quoted(name)}"
-            place.report(
-                "invalid-name",
-                f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}",
-                "leave out the spaces around '='" if name != name.strip() else "",
-            )
+            expected = f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}"
+            place.report("invalid-name", expected, _name_hint(name, value))
             continue
         variables[name] = place.variable(name) if value is None else value
         template = describe_template(variables[name] or "")
         if template:
             place.report("swarm-template", f"{template[0]}: the text stays as it is", template[1])
     return variables
+
+
+def _name_hint(name: str, value: str | None) -> str:
+    if value is None and is_env_name(name.partition(":")[0]):
+        return "write '=' after the name, not ':'"
+    return "leave out the spaces around '='" if name != name.strip() else ""
 
 
 def parse_env_files(service: Section) -> tuple[EnvFile, ...]:

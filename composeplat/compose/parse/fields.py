@@ -84,6 +84,8 @@ class Field:
         return self.variables.lookup(name)
 
     def report(self, code: str, message: str, hint: str = "") -> None:
+        if isinstance(self.node, Mapping) and self.ctx.report.has_bad_key(self.node.span):
+            return
         self.ctx.report.add(code, self.node.span, self.path, f"{dotted(self.path)} {message}", hint)
 
     def report_type(self, expected: str, hint: str = "") -> None:
@@ -96,8 +98,19 @@ class Field:
     def scalar(self) -> Scalar | None:
         if isinstance(self.node, Scalar) and not self.node.is_null:
             return self.node
-        self.report_type("a text")
+        self.report_type("a text", self.text_hint())
         return None
+
+    def text_hint(self) -> str:
+        """The fix of an entry of a list that its ':' makes a mapping."""
+        if not isinstance(self.path[-1], int) or not isinstance(self.node, Mapping) or len(self.node.entries) != 1:
+            return ""
+        ((_, value),) = self.node
+        if not isinstance(value, Scalar):
+            return "leave out the '-' to write a mapping"
+        if value.is_null:
+            return "leave out the ':' at its end"
+        return "a ': ' makes it a mapping: leave out the space, or quote the text"
 
     def text(self) -> str | None:
         scalar = self.scalar()

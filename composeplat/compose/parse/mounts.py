@@ -108,7 +108,8 @@ def _read_volume(item: Field, section: Section, kind_field: Field | None, kind: 
     target = section.get("target")
     source = section.get("source")
     if target is None:
-        item.report("missing-key", "must have a 'target', the path inside the container")
+        hint = "" if section.fields else item.text_hint()
+        item.report("missing-key", "must have a 'target', the path inside the container", hint)
     if kind == "bind" and source is None:
         item.report("missing-key", "must have a 'source', the path on this machine")
     if kind == "bind":

@@ -89,7 +89,8 @@ def _report_address(place: Field, host_ip: str) -> None:
 def _read_long_port(section: Section) -> Iterator[Port]:
     target_field = section.get("target")
     if target_field is None:
-        section.whole.report("missing-key", "must have a 'target', the port inside the container")
+        hint = "" if section.fields else section.whole.text_hint()
+        section.whole.report("missing-key", "must have a 'target', the port inside the container", hint)
         return
     targets = target_field.value(parse_port_range)
     published_field = section.get("published")

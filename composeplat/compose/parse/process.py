@@ -15,7 +15,8 @@ def parse_command(section: Section, key: str) -> tuple[str, ...] | None:
     if found is None:
         return None
     if isinstance(found.node, Sequence):
-        return tuple(text for item in found.items() if (text := item.text()) is not None)
+        # A list that has no valid entry is not an empty one.
+        return found.texts() or (None if found.node.items else ())
     if isinstance(found.node, Scalar):
         return found.value(split_command)
     found.report_type("a text or a list")

@@ -103,7 +103,7 @@ def _services(section: Section) -> dict[str, Service]:
     if has_jobs and found is None:
         return {}
     if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):
-        span, hint = _stray_services(section.whole) if found is None else (found.span, "")
+        span, hint = _stray_services(section.whole, found)
         hint = hint or "add a service such as  web: {image: nginx}"
         message = "the definition has no services"
         if profiles := sorted({profile for own in section.whole.ctx.inactive.values() for profile in own}):
@@ -147,21 +147,24 @@ def _sets_restart(service: Node) -> bool:
     return any(node is not None and not (isinstance(node, Scalar) and node.is_null) for node in found)
 
 
-def _stray_services(whole: Field) -> tuple[Span, str]:
-    """Find services at the top level, as in files of Compose's first version."""
+def _stray_services(whole: Field, services: Field | None) -> tuple[Span, str]:
+    """Find services at the top level: not indented, or as in files of Compose's first version."""
     entries = whole.node if isinstance(whole.node, Mapping) else ()
     stray = [
         key
         for key, node in entries
         if isinstance(node, Mapping) and any(key in node for key in ("image", "build", "extends"))
     ]
+    if not stray and services is not None:
+        return services.span, ""
     if not stray:
         unknown = [key for key, _ in entries if key.text not in SECTIONS[""]]
         typos = ((key.span, whole.ctx.report.near(key.text, ("services",))) for key in unknown)
         return next((found for found in typos if found[1]), (whole.span, ""))
     names = join_some([quoted(key.text) for key in stray], _MAX_STRAY)
     looks = "looks like a service: put it" if len(stray) == 1 else "look like services: put them"
-    return stray[0].span, f"{names} {looks} under 'services:', indented; the file has Compose's first format"
+    first_format = "" if services else "; the file has Compose's first format"
+    return stray[0].span, f"{names} {looks} under 'services:', indented{first_format}"
 
 
 # volumes --------------------------------------------------------------------------------------------------------------
