@@ -95,7 +95,7 @@ def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathere
         )
     full = replace(choice, full=True)
     read = _again(full, gathered) if check.honored else gathered
-    honored = honored_in(read.check, check)
+    honored = honored_in(read.check, check, loaded.document)
     if not honored:
         return choice, gathered, ()
     against = obstacles(check, read.check, read.plan)

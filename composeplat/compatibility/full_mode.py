@@ -13,8 +13,8 @@ from composeplat.compatibility.explanation import Statement
 from composeplat.compatibility.findings import Check, Finding
 from composeplat.compose.keys import is_honored_in_full_mode
 from composeplat.compose.load import Loaded
-from composeplat.compose.nodes import find_node
-from composeplat.diagnostics import Diagnostic, dotted, join_some
+from composeplat.compose.nodes import Mapping, Node, Sequence, find_node
+from composeplat.diagnostics import Diagnostic, PathKey, dotted, join_some
 from composeplat.plan import Plan
 from composeplat.plan.desired import RUNTIME_CLASS
 
@@ -38,15 +38,24 @@ def is_chosen(loaded: Loaded) -> bool:
     return written is not None or bool(loaded.variables.lookup("PLATFORM_FULL"))
 
 
-def honored_in(full: Check, default: Check) -> tuple[Diagnostic, ...]:
+def honored_in(full: Check, default: Check, document: Node) -> tuple[Diagnostic, ...]:
     """Return the keys that full mode honors here: a key may have no effect for a service of another kind."""
     without_effect = {found.diagnostic.path for found in full.all_findings if found.diagnostic.code == "no-effect"}
+    without_effect |= {key.path for key in default.honored if _is_left_out(key.path, full, document)}
     return tuple(
         diagnostic
         for diagnostic in default.honored
         # Of what chooses nodes, such a finding is about a part: one device instead of all.
         if diagnostic.path not in without_effect or diagnostic.path[-1] in _CHOOSES_NODES
     )
+
+
+def _is_left_out(path: PathKey, full: Check, document: Node) -> bool:
+    """Whether the fixes of full mode leave out each entry of a list or mapping."""
+    node = find_node(document, *map(str, path))
+    entries = node.items if isinstance(node, Sequence) else node.entries if isinstance(node, Mapping) else ()
+    fixed = [found for found in full.all_findings if found.fix and found.diagnostic.path[:-1] == path]
+    return len(fixed) == len(entries) > 0
 
 
 def turn_on(honored: Iterable[Diagnostic]) -> Entry:

@@ -14,6 +14,7 @@ from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
 from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
+from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import PathKey
 from composeplat.registry.image_config import ImageFacts
@@ -60,6 +61,19 @@ def mend_key(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
             return _mount_memory(name, find_node(loaded.document, "services", name, key))
         case ("services", str(name), "shm_size" as key):
             return _enlarge_shared_memory(name, find_node(loaded.document, "services", name, key))
+    return ()
+
+
+def drop_gateway(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
+    """Leave out an entry of ``extra_hosts`` for this machine, for which full mode has an error."""
+    match path:
+        case ("services", str(service), "extra_hosts" as key, name):
+            written = loaded.origins.written(*path)
+            if loaded.origins.is_substituted(*path) or not written.endswith(HOST_GATEWAY):
+                return ()
+            line = f"- !reset {yaml_text(written)}" if isinstance(name, int) else f"{yaml_text(name)}: !reset null"
+            reason = "A pod has no gateway to this machine: this entry is left out."
+            return (Entry(("services", service, key), line, reason),)
     return ()
 
 

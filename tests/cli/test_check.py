@@ -466,7 +466,7 @@ def test_the_user_s_mode_is_kept(project: Project, edit: str) -> None:
     ("keys", "more", "reason"),
     [
         pytest.param(
-            "extra_hosts: ['h:host-gateway']",
+            "extra_hosts: ['h:no.address']",
             "",
             "compose.yaml:1: services.web.extra_hosts[0] ",
             id="an-error-of-full-mode",
@@ -488,6 +488,33 @@ def test_full_mode_stays_off(project: Project, keys: str, more: str, reason: str
     assert not (folder.path / NAME).exists()
     platform(folder, "init", "--yes", "--full").assert_success()
     assert "\n  full: true\n" in (folder.path / NAME).read_text()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "entry"),
+    [("['h:host-gateway', 'g:10.0.0.1']", "- !reset h:host-gateway"), ("{h: host-gateway}", "h: !reset null")],
+)
+def test_this_machine_as_a_host(project: Project, hosts: str, entry: str) -> None:
+    """An entry for this machine, an error of full mode, is left out; nothing else of the definition prevents it."""
+    folder = project(f"services: {{web: {{image: x, tty: true, extra_hosts: {hosts}}}}}")
+    platform(folder, "init", "--yes").assert_success()
+
+    honored = "tty, extra_hosts" if "10.0.0.1" in hosts else "tty"
+    assert (
+        (folder.path / NAME).read_text().split("\n", 2)[2]
+        == f"""x-platform:
+  # Honors keys that have no effect otherwise: {honored}.
+  full: true
+services:
+  web:
+    extra_hosts:
+      # A pod has no gateway to this machine: this entry is left out.
+      {entry}
+"""
+    )
+    folder.run("render", "--strict").assert_success()
+    folder = project("services: {web: {image: x, extra_hosts: [h:host-gateway]}}")
+    assert "nothing to write" in platform(folder, "init", "--yes").assert_success().stderr
 
 
 def test_a_provider_does_not_turn_full_mode_on(project: Project) -> None:
