@@ -513,7 +513,12 @@ services:
 """
     )
     folder.run("render", "--strict").assert_success()
+
+
+def test_this_machine_as_the_only_host(project: Project) -> None:
+    """Full mode would honor nothing, so it is no reason to turn it on."""
     folder = project("services: {web: {image: x, extra_hosts: [h:host-gateway]}}")
+
     assert "nothing to write" in platform(folder, "init", "--yes").assert_success().stderr
 
 
