@@ -80,11 +80,21 @@ def container_security(service: Service, settings: Settings) -> Manifest:
     capabilities: Manifest = {}
     if service.cap_add:
         capabilities["add"] = list(service.cap_add)
-    if service.cap_drop or settings.pod_security:
-        capabilities["drop"] = ["ALL"] if settings.pod_security else list(service.cap_drop)
+    dropped = ["ALL"] if settings.pod_security else _dropped(service)
+    if dropped:
+        capabilities["drop"] = dropped
     if capabilities:
         context["capabilities"] = capabilities
     return context
+
+
+def _dropped(service: Service) -> list[str]:
+    """Return the capabilities to drop: of those that are added too, containerd drops each, and Docker adds it.
+
+    Where all are added, Docker drops those that are named.
+    """
+    added = ("ALL",) if "ALL" in service.cap_add else service.cap_add
+    return [name for name in service.cap_drop if name not in added]
 
 
 def _security_options(options: SecurityOptions) -> Manifest:
@@ -137,8 +147,6 @@ def _check_privileges(checker: Checker, service: Service) -> None:
         return
     if service.container.privileged:
         checker.add("conflicting-keys", path, "has no-new-privileges, which excludes 'privileged'", "keep one of them")
-    elif "SYS_ADMIN" in service.cap_add:
-        checker.add("conflicting-keys", path, "has no-new-privileges, which excludes SYS_ADMIN", "keep one of them")
 
 
 def _check_host_namespaces(checker: Checker, service: Service) -> None:
