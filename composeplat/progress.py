@@ -350,9 +350,14 @@ def event_data(event: Event) -> dict[str, object] | None:
 
 
 def event_message(event: Event) -> str:
-    """Return an event as a line for people; empty for events that have none."""
+    """Return an event as a line for people, without controls for a terminal; empty for events that have none.
+
+    The message of a session event is made for a terminal already, and may have colors.
+    """
     match event:
-        case Note(message) | Conclusion(message) | SessionEvent(message=message):
+        case Note(message) | Conclusion(message):
+            return printable(message)
+        case SessionEvent(message=message):
             return message
         case Step():
             return _step_message(event)

@@ -108,7 +108,7 @@ class Quiet:
 
     def handle(self, event: Event) -> None:
         match event:
-            case Conclusion(message) | SessionEvent(message=message, is_important=True) if message:
+            case Conclusion() | SessionEvent(is_important=True) if message := progress.event_message(event):
                 write_message(f"{message}\n")
             case _:
                 pass
@@ -155,7 +155,7 @@ class Lines:
             case Transfer():
                 if time.monotonic() - self._last_line_at > _TRANSFER_INTERVAL_S:
                     self._write_line(progress.event_message(event))
-            case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
+            case Note() | Conclusion() | SessionEvent() if message := progress.event_message(event):
                 self._write_line(message)
             case Finished():
                 self._latest.clear()
@@ -236,7 +236,7 @@ class Table:
                 self._handle_step(event)
             case Transfer():
                 self._transfers[event.name] = event
-            case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
+            case Note() | Conclusion() | SessionEvent() if message := progress.event_message(event):
                 self._write_line(message)
             case Finished():
                 self._draw(final=True)

@@ -439,6 +439,16 @@ def test_controls_in_a_message() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["Note", "Conclusion"])
+def test_controls_in_a_note(kind: str) -> None:
+    """A note and a conclusion can name what a container or the cluster wrote: no control of it reaches a terminal."""
+    written = {"kind": kind, "message": "web: \x1b]0;title\x07 \x9b31mred\u202e\r"}
+    escaped = r"web: \x1b]0;title\x07 \x9b31mred\u202e\r"
+
+    assert on_terminal(dict(written)).replace("\r\n", "\n") == f"{escaped}\n"
+    assert elsewhere(dict(written)) == f"{escaped}\n"
+
+
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
