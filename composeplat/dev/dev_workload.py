@@ -16,8 +16,8 @@ from typing import Any
 
 from composeplat.cluster.snapshot import Object, container_of, without_no_node
 from composeplat.dev.sync_rules import SyncPath
-from composeplat.engine.dev_workloads import ORIGINAL_ANNOTATION, OriginalWorkload
-from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, LABEL_PREFIX, shorten, slug
+from composeplat.engine.dev_workloads import ORIGINAL_ANNOTATION, WORKLOADS, OriginalWorkload
+from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, LABEL_PREFIX, is_dns_name, shorten, slug
 from composeplat.plan.desired import Manifest
 from composeplat.plan.identity import Identity
 from composeplat.plan.shared_pods import volume_in_pod_of_another
@@ -38,6 +38,8 @@ _REMOVED_KEYS = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle",
 _TERMINATION_GRACE_S = 3
 #: For images that name their user by a number of their own.
 _UNPRIVILEGED_UID = 65532
+#: Of the API server, which takes no larger number.
+_MAX_REPLICAS = 2**31 - 1
 
 
 def dev_workload_name(service: str) -> str:
@@ -62,11 +64,14 @@ def selector(identity: Identity, service: str) -> str:
 
 
 def recorded_original(dev_workload: Object) -> OriginalWorkload | None:
+    """Return the workload that a dev workload replaces; None if the annotation, which others may write, names none."""
     try:
         read = json.loads((dev_workload["metadata"].get("annotations") or {})[ORIGINAL_ANNOTATION])
-        return OriginalWorkload(kind=str(read["kind"]), name=str(read["name"]), replicas=int(read["replicas"]))
-    except (KeyError, ValueError, TypeError):
+        found = OriginalWorkload(kind=str(read["kind"]), name=str(read["name"]), replicas=int(read["replicas"]))
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         return None
+    is_workload = found.kind in WORKLOADS and is_dns_name(found.name)
+    return found if is_workload and 0 <= found.replicas <= _MAX_REPLICAS else None
 
 
 def recorded_template(dev_workload: Object) -> str:

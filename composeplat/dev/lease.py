@@ -8,6 +8,7 @@ developers' machines may be minutes apart.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,12 +26,16 @@ Holder = dict[str, Any]
 
 
 def lease_holder(dev_workload: Mapping[str, Any] | None, now: float) -> Holder | None:
-    """Return who develops the service of a dev workload; None if nobody does, or if the lease has ended."""
+    """Return who develops the service of a dev workload; None if nobody does, or if the lease has ended.
+
+    Others may write the annotation: one without a moment is no lease.
+    """
     try:
         holder: Holder = json.loads((dev_workload or {})["metadata"]["annotations"][LEASE_ANNOTATION])
-        return holder if now - float(holder["seen"]) < LEASE_DURATION_S else None
-    except (KeyError, ValueError, TypeError):
+        age = now - float(holder["seen"])
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         return None
+    return holder if math.isfinite(age) and age < LEASE_DURATION_S else None
 
 
 def lease_text(holder: Holder, now: float) -> str:

@@ -97,6 +97,25 @@ def test_a_dev_workload_without_its_annotation() -> None:
     assert [recorded_original(broken), recorded_original({"metadata": {}})] == [None, None]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param('{"kind": "Secret", "name": "web", "replicas": 1}', id="kind"),
+        pytest.param('{"kind": "Deployment", "name": "../../other/deployments/web", "replicas": 1}', id="path"),
+        pytest.param('{"kind": "Deployment", "name": "web/scale?dryRun=All", "replicas": 1}', id="query"),
+        pytest.param('{"kind": "Deployment", "name": "web", "replicas": -1}', id="negative"),
+        pytest.param('{"kind": "Deployment", "name": "web", "replicas": 1e99}', id="large"),
+        pytest.param('{"kind": "Deployment", "name": "web", "replicas": 1e999}', id="infinite"),
+    ],
+)
+def test_an_annotation_that_someone_else_has_written(text: str) -> None:
+    """Everyone who may change Deployments can write it: it names no other object than a workload of the namespace."""
+    written = dev_workload()
+    written["metadata"]["annotations"]["dev.platform.com/up-original"] = text
+    assert recorded_original(written) is None
+
+
 def test_it_remembers_the_template() -> None:
     """A later deploy can be reported from the one it was made after."""
     assert recorded_template(dev_workload()) == fingerprint(workload())

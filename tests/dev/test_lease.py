@@ -41,6 +41,21 @@ def test_a_lease_that_is_not_renewed(age: float, *, is_held: bool) -> None:
     assert is_held is (lease_holder(dev_workload(seen=SERVER_TIME), SERVER_TIME + age) is not None)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param('{"seen": 1e999}', id="infinite"),
+        pytest.param('{"seen": NaN}', id="no-number"),
+        pytest.param('{"seen": ' + "9" * 400 + "}", id="large"),
+        pytest.param('["seen"]', id="list"),
+    ],
+)
+def test_a_lease_that_no_session_has_written(text: str) -> None:
+    """Everyone who may change Deployments can write the annotation: without a moment it is no lease, and no error."""
+    assert lease_holder({"metadata": {"annotations": {LEASE_ANNOTATION: text}}}, SERVER_TIME) is None
+
+
 def test_a_lease_that_someone_else_has_now() -> None:
     """A lease is renewed only on the dev workload as it was seen: the API server refuses it after a takeover."""
     with Server() as server, Api(server.access) as api:
