@@ -13,13 +13,32 @@ import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from composeplat.diagnostics import ComposeplatError, printable, quoted
 from composeplat.system.beneath import Escape, FolderWriter, split_name
 
 #: What a broken archive, or one that is none, makes of the reader.
-_BROKEN = (tarfile.TarError, ValueError, OverflowError, EOFError)
+_BROKEN = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError)
+_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_MAX_EXTENDED_BYTES = 1024 * 1024
+
+
+class _Member(tarfile.TarInfo):
+    """A member of an archive of a container: the library would read an extended header of any size into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > _MAX_EXTENDED_BYTES:
+            raise tarfile.TarError("a header is too large")
+        return found
 
 
 @dataclass(slots=True)
@@ -62,7 +81,7 @@ def unpack(archive: IO[bytes], source: str, target: Path) -> Copied:
     """Write an archive of a container to a path here, as ``docker cp`` names it."""
     copied = Copied()
     try:
-        with tarfile.open(fileobj=archive, mode="r|") as tar:
+        with tarfile.open(fileobj=archive, mode="r|", tarinfo=_Member) as tar:
             first = tar.next()
             if first is None:
                 return copied
@@ -80,7 +99,8 @@ def unpack(archive: IO[bytes], source: str, target: Path) -> Copied:
     except _BROKEN as error:
         if isinstance(error, tarfile.ReadError) and not copied.files:
             return copied
-        raise ComposeplatError(f"the archive that the container sent is broken: {error}") from error
+        reason = "too many headers follow each other" if isinstance(error, RecursionError) else error
+        raise ComposeplatError(f"the archive that the container sent is broken: {reason}") from error
     except OSError as error:
         raise ComposeplatError(f"can't write below {quoted(str(target))}: {error.strerror or error}") from error
     return copied

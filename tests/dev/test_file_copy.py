@@ -9,6 +9,7 @@ import os
 import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,6 +181,42 @@ def test_a_broken_archive(tmp_path: Path, cut: int) -> None:
     with contextlib.suppress(ComposeplatError):
         unpack(io.BytesIO(whole[:cut]), "/x", tmp_path / "x")
     assert tree(tmp_path) == {}
+
+
+class Endless(io.RawIOBase):
+    """An archive of one header, which announces more than a machine has memory for; and how much of it was read."""
+
+    def __init__(self, kind: bytes) -> None:
+        info = tarfile.TarInfo("x")
+        info.type, info.size = kind, 2**40
+        self.head = info.tobuf(tarfile.GNU_FORMAT)
+        self.size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        start = self.head[self.size : self.size + len(buffer)]
+        buffer[: len(start)] = start
+        self.size += len(buffer)
+        assert self.size < 4 * 1024 * 1024
+        return len(buffer)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_header_without_end(tmp_path: Path, kind: bytes) -> None:
+    """The headers of an archive take little memory, whatever size the container gives them."""
+    with pytest.raises(ComposeplatError, match="sent is broken: a header is too large"):
+        unpack(io.BufferedReader(Endless(kind)), "/x", tmp_path)
+
+
+def test_headers_of_headers(tmp_path: Path) -> None:
+    """Thousands of headers that each belong to the next one are an error in words."""
+    info = tarfile.TarInfo("x")
+    info.type = tarfile.XHDTYPE
+
+    with pytest.raises(ComposeplatError, match="sent is broken: too many headers follow each other"):
+        unpack(io.BytesIO(info.tobuf() * 5000), "/x", tmp_path)
 
 
 @pytest.mark.parametrize("kept", [b"\x00" * 512, b"\xff" * 600, b"no archive"])
