@@ -223,7 +223,15 @@ class ImageConfig:
 
     def _read(self, path: str, accept: str) -> bytes:
         with self._request(path, accept) as response:
-            body: bytes = response.read(_MAX_RESPONSE_BYTES)
+            return self._read_body(response)
+
+    def _read_body(self, response: http.client.HTTPResponse) -> bytes:
+        """Read a body until the deadline: the timeout of the connection begins again with each byte."""
+        body = b""
+        while part := response.read1(_MAX_RESPONSE_BYTES - len(body)):
+            body += part
+            if not self._deadline.remaining_s:
+                raise TimeoutError
         return body
 
     def _request(self, path: str, accept: str) -> Any:
@@ -261,7 +269,7 @@ class ImageConfig:
         scope = f"repository:{self._reference.repository}:pull"
         query = urllib.parse.urlencode({"service": fields.get("service", ""), "scope": scope})
         with self._open(f"{realm}?{query}", "application/json", basic) as response:
-            token = json.loads(response.read(_MAX_RESPONSE_BYTES))
+            token = json.loads(self._read_body(response))
         return f"Bearer {token.get('token') or token['access_token']}"
 
     def _basic_authorization(self) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +93,40 @@ def test_the_digest_of_a_tag(tmp_path: Path) -> None:
 
     assert all(pushed == read for pushed, read in digests)
     assert len(set(digests)) == 2
+
+
+@contextlib.contextmanager
+def dripping(interval_s: float) -> Iterator[str]:
+    """A registry that sends a byte of its answer now and then, and never the last one."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while not ended.wait(interval_s):
+                    self.wfile.write(b" ")
+
+        def log_message(self, *_: object) -> None: ...
+
+    ended = threading.Event()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}"
+        finally:
+            ended.set()
+            server.shutdown()
+            thread.join()
+
+
+def test_an_answer_without_end(tmp_path: Path) -> None:
+    """A deploy asks for the digest of an image itself: a registry that never ends its answer holds it no longer."""
+    started = time.monotonic()
+    with dripping(0.05) as host:
+        config = ImageConfig(f"{host}/app", login_finder({}, {"HOME": str(tmp_path)}), Deadline(0.5))
+        with pytest.raises(TimeoutError):
+            config.digest()
+
+    assert time.monotonic() - started < 5
