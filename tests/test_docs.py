@@ -252,13 +252,33 @@ def test_no_option_is_made_up() -> None:
 
 def test_every_variable_is_documented() -> None:
     """docs/commands.md names each environment variable that the code reads."""
-    name = re.compile(r"\"((?:COMPOSE|COMPOSEPLAT|OKTETO|PLATFORM)_[A-Z_]+|KUBECONFIG|NO_COLOR)\"")
+    name = re.compile(
+        r"\"((?:COMPOSE|COMPOSEPLAT|OKTETO|PLATFORM)_[A-Z_]+|KUBECONFIG|NO_COLOR|NO_PROXY|BROWSER"
+        r"|BUILDX_BUILDER|BUILDX_CONFIG|DOCKER_[A-Z]+)\""
+    )
     sources = [path.read_text() for path in (ROOT / "composeplat").rglob("*.py")]
     read = {found for source in sources for found in name.findall(source)}
     page = COMMANDS_PAGE.read_text()
 
     assert {"COMPOSE_FILE", "COMPOSEPLAT_CACHE"} <= read
     assert sorted(variable for variable in read if f"`{variable}`" not in page) == []
+
+
+def test_every_folder_of_ours_is_documented() -> None:
+    """docs/deploying.md has a row for what lies in the data folder and in the cache."""
+    sources = "".join(path.read_text() for path in sorted((ROOT / "composeplat").rglob("*.py")))
+    engine = "".join((ROOT / "composeplat" / "engine" / name).read_text() for name in ("backend.py", "builder.py"))
+    cache = (ROOT / "composeplat" / "toolchain" / "cache.py").read_text()
+    data = re.findall(r"data(?:_folder)?(?:\([\w.]*\))?\.path / \"([\w-]+)\"", sources)
+    data += re.findall(r"self\.path / \"([\w-]+)\"", engine)
+    cached = re.findall(r"cache(?:_folder\([\w.]*\)|\.folder) / \"([\w-]+)\"", sources)
+    cached += re.findall(r"self\.folder / \"([\w.-]+)\"", cache)
+    section = _section((ROOT / "docs" / "deploying.md").read_text(), "State")
+    rows = re.findall(r"`([\w.-]+)", " ".join(re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)))
+
+    assert {"logs", "pulumi", "up", "machine-id"} <= set(data)
+    assert {"tools", "ports", "go"} <= set(cached)
+    assert sorted({*data, *cached} - {*rows}) == []
 
 
 def test_every_exit_status_is_documented() -> None:
@@ -275,6 +295,33 @@ def test_every_field_of_a_json_message_is_documented() -> None:
     fields = json.loads(json.dumps(as_data(diagnostic, strict=False)))
 
     assert [name for name in fields if f"| `{name}` |" not in section] == []
+
+
+@pytest.mark.parametrize("command", sorted(command for command in _commands() if command != "ps"))
+def test_every_field_of_the_json_is_documented(command: str) -> None:
+    """The section of a command, or one that it leads to, names each field of its JSON."""
+    schema = ROOT / "docs" / "schemas" / f"{command.partition(' ')[0]}.json"
+    options = {option for parameter in _commands()[command].params for option in parameter.opts}
+    if "--json" not in options or not schema.is_file():
+        return
+    page = COMMANDS_PAGE.read_text()
+    section = _section(page, "platform state show" if command.startswith("state") else f"platform {command}")
+    linked = [_section(page, name.replace("-", " ")) for name in re.findall(r"\]\(#(platform-\w+)\)", section)]
+    if "living.md" in section:
+        linked.append((ROOT / "docs" / "living.md").read_text())
+    text = "".join([section, *linked])
+
+    assert sorted(name for name in _fields(json.loads(schema.read_text())) if f"`{name}`" not in text) == []
+
+
+def _fields(schema: Any) -> set[str]:
+    """Return the names of all fields, at each depth."""
+    if isinstance(schema, list):
+        return {name for part in schema for name in _fields(part)}
+    if not isinstance(schema, dict):
+        return set()
+    inner = {name for key, part in schema.items() if key != "properties" for name in _fields(part)}
+    return inner.union(*({name} | _fields(part) for name, part in schema.get("properties", {}).items()))
 
 
 def test_every_port_that_is_never_public_is_listed() -> None:
