@@ -35,6 +35,13 @@ def test_row(row: list[str]) -> None:
         assert any(symbol in path.read_text() for path in sources), symbol
 
 
+def test_each_target_of_make() -> None:
+    """The page names each target that ``make`` lists, and no other."""
+    listed = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+    assert {*re.findall(r"`make ([a-z]+)`", PAGE)} == {*listed} - {"help"}
+
+
 def test_symbols_of_settings() -> None:
     """A setting is in each of the files that its row names."""
     (row,) = (row for row in ROWS if row[0].startswith("a setting"))
