@@ -47,7 +47,7 @@ def run(
         failed = show_definition_report(loaded, plan, choice)
     else:
         reading = read(request, substitute=False)
-        content = plain_definition(reading.document)
+        content = _plain_content(plain_definition(reading.document), view)
         failed = show_report(
             reading.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
         )
@@ -77,6 +77,14 @@ def _content(loaded: Loaded, plan: Plan, view: View, names: Sequence[str]) -> An
             return limited_definition(loaded, (*chosen, *used))
         case View.DEFINITION:
             return resolved_definition(loaded)
+
+
+def _plain_content(definition: Any, view: View) -> Any:
+    """Return the definition without substitution, or the names of its services: keys are never substituted."""
+    if view is View.DEFINITION:
+        return definition
+    services = definition.get("services") if isinstance(definition, dict) else None
+    return list(services) if isinstance(services, dict) else []
 
 
 def _text(content: Any, view: View, *, as_json: bool) -> str:
@@ -123,6 +131,8 @@ def config_command(
     if services and no_interpolate:
         raise typer.BadParameter("can't be given with --no-interpolate", param_hint="SERVICE")
     view = chosen[0] if chosen else View.DEFINITION
+    if no_interpolate and view not in (View.DEFINITION, View.SERVICES):
+        raise typer.BadParameter("can't be given with --no-interpolate", param_hint=f"--{view.value}")
     return run(
         choice,
         view=view,

@@ -216,6 +216,18 @@ def test_no_interpolate(project: Project) -> None:
     assert outcome.stderr == ""
 
 
+def test_no_interpolate_and_a_view(project: Project) -> None:
+    """Names of services need no variables; the other lists do, and are refused."""
+    folder = project("services: {web: {image: 'nginx:${TAG:?}'}, db: {image: postgres}}")
+
+    assert shown(folder, "--no-interpolate", "--services") == "web\ndb\n"
+    assert shown(folder, "--no-interpolate", "--services", "--format", "json") == '[\n  "web",\n  "db"\n]\n'
+    for option in ("--images", "--volumes", "--variables"):
+        outcome = folder.run("config", "--no-interpolate", option)
+        assert (outcome.status, outcome.stdout) == (2, "")
+        assert f"Invalid value for {option}: can't be given with --no-interpolate" in outcome.stderr
+
+
 @pytest.mark.parametrize("option", ["--quiet", "-q"])
 def test_quiet(project: Project, option: str) -> None:
     """Quietly, the definition is checked and only messages are shown."""
