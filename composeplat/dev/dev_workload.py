@@ -14,9 +14,9 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from composeplat.cluster.snapshot import Object, container_of, without_no_node
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, container_of, without_no_node
 from composeplat.dev.sync_rules import SyncPath
-from composeplat.engine.dev_workloads import ORIGINAL_ANNOTATION, WORKLOADS, OriginalWorkload
+from composeplat.engine.dev_workloads import ORIGINAL_ANNOTATION, OriginalWorkload
 from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, LABEL_PREFIX, is_dns_name, shorten, slug
 from composeplat.plan.desired import Manifest
 from composeplat.plan.identity import Identity
@@ -70,7 +70,7 @@ def recorded_original(dev_workload: Object) -> OriginalWorkload | None:
         found = OriginalWorkload(kind=str(read["kind"]), name=str(read["name"]), replicas=int(read["replicas"]))
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         return None
-    is_workload = found.kind in WORKLOADS and is_dns_name(found.name)
+    is_workload = found.kind in WORKLOAD_KINDS and is_dns_name(found.name)
     return found if is_workload and 0 <= found.replicas <= _MAX_REPLICAS else None
 
 
