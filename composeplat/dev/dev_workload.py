@@ -38,7 +38,7 @@ _REMOVED_KEYS = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle",
 _TERMINATION_GRACE_S = 3
 #: For images that name their user by a number of their own.
 _UNPRIVILEGED_UID = 65532
-#: Of the API server, which takes no larger number.
+#: The limit of the API server.
 _MAX_REPLICAS = 2**31 - 1
 
 

@@ -211,7 +211,7 @@ def test_a_header_without_end(tmp_path: Path, kind: bytes) -> None:
 
 
 def test_headers_of_headers(tmp_path: Path) -> None:
-    """Thousands of headers that each belong to the next one are an error in words."""
+    """Thousands of headers that each belong to the next one end in an error, not in a traceback."""
     info = tarfile.TarInfo("x")
     info.type = tarfile.XHDTYPE
 
