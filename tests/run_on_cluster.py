@@ -17,7 +17,7 @@ _PYTEST = (sys.executable, "-m", "pytest")
 #: Collecting all other tests takes longer than some of these.
 FOLDERS = ("tests/deploy", "tests/local")
 _SELECTION = ("-m", "cluster and not real and not vm", "--durations", "40")
-_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+_PARALLEL = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 _TESTS_FAILED = 1
 
 
