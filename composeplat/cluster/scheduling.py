@@ -13,8 +13,8 @@ from composeplat.cluster.snapshot import Object, Snapshot, event_time, schedulin
 
 #: In this time claims are bound and other pods are rescheduled.
 LIMIT_S = 8.0
-#: A node that has been asleep, or is busy, is tainted until its kubelet reports again, which it does every ten seconds.
-TAINTED_LIMIT_S = 20.0
+#: A node that was asleep or busy is tainted until some seconds after its kubelet reports, which it does every ten.
+TAINTED_LIMIT_S = 30.0
 #: Newer schedulers don't say which taint it is.
 _TAINTED = r"untolerated taint(?:\(s\)| \{node\.kubernetes\.io/(?:not-ready|unreachable):)"
 #: An autoscaler checks pods every ten seconds or more, and may add a node after its next back-off.

@@ -132,11 +132,11 @@ class DependencyGate:
 
     def _reason_to_stop(self) -> str:
         """Return why the wait for a dependency ends before its deadline, as a clause; empty while it lasts."""
-        if self.cancelled.is_set():
-            return "which is not waited for any more: interrupted"
-        if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _MAX_UNREACHABLE_S:
-            return f"whose status can't be read: {self.watcher.unreachable}"
-        return ""
+        is_cancelled = self.cancelled.is_set()
+        if self.watcher.unreachable:
+            is_over = is_cancelled or time.monotonic() - self.watcher.unreachable_since > _MAX_UNREACHABLE_S
+            return f"whose status can't be read: {self.watcher.unreachable}" if is_over else ""
+        return "which is not waited for any more: interrupted" if is_cancelled else ""
 
     def _refuse(self, edge: Edge, clause: str) -> DependencyFailed:
         """Report the cause as data, and return the error that makes Pulumi skip the workload."""

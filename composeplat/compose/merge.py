@@ -145,13 +145,17 @@ def _replaced(node: Node) -> Node:
     return node
 
 
-def _as_list(node: Node) -> Node:
-    """Convert ``NAME: value`` pairs to a list of ``NAME=value``, and a single text to a list with one entry."""
+def _as_list(node: Node, *, several: bool = False) -> Node:
+    """Convert ``NAME: value`` pairs to a list of ``NAME=value``, and a single text to a list with one entry.
+
+    With ``several``, a name may have a list of values.
+    """
     match node:
         case Mapping():
             items: list[Node] = []
             for _, (key, value) in sorted(node.entries.items()):
-                values = value.items if isinstance(value, Sequence) and value.tag != _RESET else [value]
+                is_list = several and isinstance(value, Sequence) and value.tag != _RESET
+                values = value.items if isinstance(value, Sequence) and is_list else [value]
                 items += [_joined(key, item) for item in values]
             return Sequence(node.span, items, node.tag, node.size)
         case Scalar() if not node.is_null:
@@ -206,7 +210,6 @@ _LIST_KEYS = [
     "annotations",
     "build.additional_contexts",
     "build.args",
-    "build.extra_hosts",
     "build.labels",
     "deploy.labels",
     "dns",
@@ -214,7 +217,6 @@ _LIST_KEYS = [
     "dns_search",
     "env_file",
     "environment",
-    "extra_hosts",
     "label_file",
     "labels",
     "sysctls",
@@ -229,6 +231,8 @@ def _rules() -> dict[Pattern, Callable[[Node], Node]]:
         rules[(*service, *key.split("."))] = _replaced
     for key in _LIST_KEYS:
         rules[(*service, *key.split("."))] = _as_list
+    for key in ("build.extra_hosts", "extra_hosts"):
+        rules[(*service, *key.split("."))] = partial(_as_list, several=True)
     rules[("networks", "*", "labels")] = rules[("volumes", "*", "labels")] = _as_list
     rules[(*service, "build")] = _as_build
     rules[(*service, "depends_on")] = partial(_as_mapping, inner="condition", default="service_started")

@@ -87,6 +87,18 @@ class Interrupts:
         finally:
             self._raises_first = False
 
+    @contextlib.contextmanager
+    def waits_ended(self) -> Iterator[None]:
+        """End the waits of the block, as an interrupt does."""
+        self.cancelled.set()
+        try:
+            yield
+        finally:
+            self.cancelled.clear()
+            # A signal may come in between.
+            if self.count:
+                self.cancelled.set()
+
     def _note(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP and self.count:
             return
@@ -234,9 +246,10 @@ class PulumiRunner:
             with self.health.watch() as silence:
                 self._follow_process(process, tail, on_event, _checking(silence, on_tick))
         except ComposeplatError:
-            # A callback has given up.
+            # A callback has given up. Pulumi ends with its state written if no hook of the program waits.
             if self.interrupts.count < _FORCED:
-                _interrupt(process)
+                with self.interrupts.waits_ended():
+                    _interrupt(process)
             raise
         finally:
             tail.close()

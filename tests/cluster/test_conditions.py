@@ -1260,7 +1260,7 @@ def test_a_tainted_node(taint: str) -> None:
     """The taint of a node that was asleep goes away by itself, after more than the usual time."""
     made = pod(SET, scheduling_failure=f"0/1 nodes are available: 1 node(s) had untolerated taint{taint}.")
 
-    states = [web(made, age={"unscheduled": age}).state for age in (8.0, 19.9, 20.0)]
+    states = [web(made, age={"unscheduled": age}).state for age in (8.0, 29.9, 30.0)]
 
     assert states == [WorkloadState.WAITING, WorkloadState.WAITING, WorkloadState.FAILED]
 

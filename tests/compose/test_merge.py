@@ -228,6 +228,18 @@ def test_kinds_that_do_not_fit() -> None:
     ]
 
 
+def test_a_list_as_a_value(project: Project) -> None:
+    """Only a host has several addresses: elsewhere a list as a value stays one, and is an error as in one file."""
+    files = {
+        "compose.yaml": "services: {web: {image: x, labels: {a: [y, z]}, extra_hosts: {h: [10.0.0.1, 10.0.0.2]}}}",
+        "compose.override.yaml": "services: {web: {labels: {b: c}, extra_hosts: {g: [10.0.0.3]}}}",
+    }
+
+    assert project(files).read(full=True).messages == [
+        "compose.yaml:1:40: error: services.web.labels[0] must be a text NAME=value, not a list [invalid-type]"
+    ]
+
+
 def test_places_are_kept() -> None:
     """What a later file sets is blamed there, what it leaves is blamed where it was."""
     whole = merge(node("a: {b: 1, c: 2}", "1.yaml"), node("a: {b: 3}", "2.yaml"), Report())

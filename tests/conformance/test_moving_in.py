@@ -27,6 +27,7 @@ IN_FULL_MODE = {
     "ac-react-express-mongodb",
     "nextcloud-nginx-proxy",
     "penpot",
+    "ragflow",
     "sock-shop",
     "temporal",
     "voting-app",

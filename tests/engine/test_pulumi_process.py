@@ -412,9 +412,15 @@ def test_a_listener_that_gives_up(tmp_path: Path) -> None:
         groups.append(event["group"])
         raise MissingPiece("no answer")
 
+    followed = runner(tmp_path, body)
+    waits = threading.Thread(target=followed.interrupts.cancelled.wait, daemon=True)
+    waits.start()
     with pytest.raises(MissingPiece, match=r"^no answer$"):
-        runner(tmp_path, body).follow(["up"], take, nothing, {})
+        followed.follow(["up"], take, nothing, {})
 
+    waits.join(10)
+    assert not waits.is_alive(), "the hooks of the program still wait"
+    assert not followed.interrupts.cancelled.is_set(), "the next run would not wait"
     assert (tmp_path / "in-order").exists()
     assert session_members(groups[0]) == []
     assert not (tmp_path / "running.json").exists()

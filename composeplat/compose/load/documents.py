@@ -120,7 +120,7 @@ class Documents:
         else:
             section = item.section("include.*")
             path = section.get("path") if section else None
-            if section is None or path is None:
+            if section is None or path is None or path.is_empty_list:
                 item.report("missing-key", "must have a 'path'")
                 return None
             places = list(path.items_or_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from composeplat.compose.extension_model import Expose, ExposedPort, ExposeType
-from composeplat.compose.nodes import Sequence
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.port_values import PortText, parse_port, parse_port_number
 from composeplat.compose.values import BadValue
@@ -28,7 +27,7 @@ def parse_expose(service: Section) -> Expose | None:
         return None
     kind = ExposeType(chosen)
     ports = _ports(listed, kind)
-    if isinstance(listed.node, Sequence) and not listed.node.items:
+    if listed.is_empty_list:
         listed.report("invalid-value", "must name a port")
     return Expose(type=kind, ports=ports, allowed=_allowed(section)) if ports else None
 

@@ -74,6 +74,10 @@ class Field:
         return isinstance(self.node, Scalar) and self.node.is_null
 
     @property
+    def is_empty_list(self) -> bool:
+        return isinstance(self.node, Sequence) and not self.node.items
+
+    @property
     def variables(self) -> Variables:
         """The variables of the file that this place is in."""
         return self.ctx.of_sources.get(self.node.span.source.order, self.ctx.variables)

@@ -58,7 +58,7 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
 def _test_of(section: Section) -> Field | None:
     """Return the test; none for an empty list, which leaves the image's own check in place."""
     test = section.get("test")
-    return None if test and isinstance(test.node, Sequence) and not test.node.items else test
+    return None if test and test.is_empty_list else test
 
 
 def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
