@@ -248,18 +248,28 @@ def test_runs_a_rendered_application(cluster: LocalCluster, api: Api, project: P
 
 def test_a_service_is_reached_before_kube_proxy_knows_it(cluster: LocalCluster, api: Api) -> None:
     """A connection to a Service that kube-proxy has no rules for yet waits for them; it does not fail."""
-    services = f"/api/v1/namespaces/{NAMESPACE}/services"
-    port = {"port": 80, "targetPort": 8080}
-    spec = {"clusterIP": FREE_ADDRESS, "selector": api.get(f"{services}/web")["spec"]["selector"], "ports": [port]}
+    path = kind_path("discovery.k8s.io/v1", "EndpointSlice", NAMESPACE)
+    (found,) = api.items(f"{path}?labelSelector=kubernetes.io/service-name=web")
+    late = {"name": "late", "namespace": NAMESPACE}
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": "late", "namespace": NAMESPACE},
-        "spec": spec,
+        "metadata": late,
+        "spec": {"clusterIP": FREE_ADDRESS, "ports": [{"port": 80}]},
     }
+    # With its endpoints there before, kube-proxy never has the Service without them, and refuses no connection.
+    endpoints = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {**late, "labels": {"kubernetes.io/service-name": "late"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": endpoint["addresses"]} for endpoint in found["endpoints"]],
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+    }
+    api.apply(endpoints)
 
-    # The kernel tries again after 1 and 3 s: in between, kube-proxy gets the Service, and then its endpoints.
-    timer = threading.Timer(2.3, lambda: api.apply(service))
+    # The kernel tries again after 1 and 3 s.
+    timer = threading.Timer(1.5, lambda: api.apply(service))
     timer.start()
     answer = kubectl(cluster, "exec", "keeper-0", "--", "wget", "-q", "-O", "-", f"http://{FREE_ADDRESS}/")
     timer.join()
