@@ -192,7 +192,7 @@ class Report:
 
     def has_bad_key(self, span: Span) -> bool:
         """Whether the mapping that begins here has a first key that is no text, and lacks it: its errors follow."""
-        return any(d.code == "non-string-key" and d.span.place == span.place for d in self._kept.values())
+        return (span.place, "non-string-key", "") in self._kept
 
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))

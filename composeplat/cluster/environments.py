@@ -90,7 +90,8 @@ def deployed_services(snapshot: Snapshot) -> tuple[ServiceQuery, ...]:
 def _queries(snapshot: Snapshot, developed: Mapping[str, str]) -> Iterator[ServiceQuery]:
     """Yield the services of each workload; one that changes its kind may be there twice, once as it is deleted."""
     ours = [(key, item) for key, item in snapshot.workloads.items() if _is_ours(item) and _is_service(item)]
-    ours.sort(key=lambda entry: ("deletionTimestamp" in entry[1]["metadata"], list(WORKLOAD_KINDS).index(entry[0][0])))
+    kinds = list(WORKLOAD_KINDS)
+    ours.sort(key=lambda entry: ("deletionTimestamp" in entry[1]["metadata"], kinds.index(entry[0][0])))
     for (kind, name), item in ours:
         for service in (name, *others_in_pods(item)):
             yield ServiceQuery(

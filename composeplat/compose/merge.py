@@ -154,8 +154,7 @@ def _as_list(node: Node, *, several: bool = False) -> Node:
         case Mapping():
             items: list[Node] = []
             for _, (key, value) in sorted(node.entries.items()):
-                is_list = several and isinstance(value, Sequence) and value.tag != _RESET
-                values = value.items if isinstance(value, Sequence) and is_list else [value]
+                values = value.items if several and isinstance(value, Sequence) and value.tag != _RESET else [value]
                 items += [_joined(key, item) for item in values]
             return Sequence(node.span, items, node.tag, node.size)
         case Scalar() if not node.is_null:

@@ -44,6 +44,10 @@ REFUSED = {
         + "".join(f"  web{i}: {{image: nginx, labels: {{text: *text}}}}\n" for i in range(1000)),
         "too-many-aliases",
     ),
+    "twelve thousand mounts without a target": (
+        "services:\n  web:\n    image: nginx\n    volumes:\n" + "".join(f"    - {{a{i}: b}}\n" for i in range(12_000)),
+        "missing-key",
+    ),
     "an anchor that holds itself": ("x-loop: &loop [*loop]\n" + SERVICES, "recursive-alias"),
     "an anchor that holds itself in a mapping": ("x-loop: &loop {a: {b: *loop}}\n" + SERVICES, "recursive-alias"),
     "an anchor that merges itself": ("x-loop: &loop {<<: *loop}\n" + SERVICES, "recursive-alias"),

@@ -247,6 +247,11 @@ class Section:
         found = self.fields.get(key)
         return None if found is None or found.is_null else found
 
+    def report_missing(self, key: str, purpose: str) -> None:
+        """Report a key that must be there; an entry without any of ours may be a text that its ':' makes a mapping."""
+        hint = "" if self.fields else self.whole.text_hint()
+        self.whole.report("missing-key", f"must have a '{key}', {purpose}", hint)
+
     def given(self, key: str) -> Field | None:
         """The field of a key; None for an empty text too, such as that of a variable that is not set."""
         found = self.get(key)

@@ -108,8 +108,7 @@ def _read_volume(item: Field, section: Section, kind_field: Field | None, kind: 
     target = section.get("target")
     source = section.get("source")
     if target is None:
-        hint = "" if section.fields else item.text_hint()
-        item.report("missing-key", "must have a 'target', the path inside the container", hint)
+        section.report_missing("target", "the path inside the container")
     if kind == "bind" and source is None:
         item.report("missing-key", "must have a 'source', the path on this machine")
     if kind == "bind":

@@ -89,8 +89,7 @@ def _report_address(place: Field, host_ip: str) -> None:
 def _read_long_port(section: Section) -> Iterator[Port]:
     target_field = section.get("target")
     if target_field is None:
-        hint = "" if section.fields else section.whole.text_hint()
-        section.whole.report("missing-key", "must have a 'target', the port inside the container", hint)
+        section.report_missing("target", "the port inside the container")
         return
     targets = target_field.value(parse_port_range)
     published_field = section.get("published")
