@@ -1,6 +1,7 @@
 """Keys of a service without effect: entries that have the same effect, and hints for the others.
 
-Owns which keys another one can replace. An entry resets the key, so that the warning about it goes too.
+Owns which keys another one can replace. An entry resets the key, so that the warning about it goes too. A host of this
+machine, for which full mode has an error instead, is left out.
 """
 
 from __future__ import annotations

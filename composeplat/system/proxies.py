@@ -1,6 +1,7 @@
 """Which proxy leads to an address: what ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` say, as Go's programs read it.
 
-Owns the grammar of these variables; a user and password in a proxy's URL are kept, and never shown.
+Owns the grammar of these variables, and how a host and a port are written as an address; a user and password in a
+proxy's URL are kept, and never shown.
 Must not open a connection, nor read the environment of the process.
 """
 
