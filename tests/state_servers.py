@@ -79,14 +79,17 @@ class StateServer(ABC):
 
     def start(self) -> Self:
         self.process = self._launch()
-        address = address_of(self.url, {})
-        assert address is not None
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while not answers(address):
+        while not self._is_ready():
             assert self.process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline, "the server does not answer"
             time.sleep(0.05)
         return self
+
+    def _is_ready(self) -> bool:
+        address = address_of(self.url, {})
+        assert address is not None
+        return answers(address)
 
     def kill(self) -> None:
         """End it at once with all that it started, as a machine that loses its power; return when all have ended."""
@@ -230,6 +233,11 @@ class Postgres(StateServer):
                 user="postgres", group="postgres", extra_groups=[], env={"PATH": os.defpath, "LANG": "C.UTF-8"},
                 cwd=data, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
+
+    def _is_ready(self) -> bool:
+        """Ask it: while it recovers after a kill, it takes connections, and refuses them then."""
+        asked = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(asked, env={"PATH": os.defpath}, check=False).returncode == 0
 
     def put(self, key: str, content: bytes) -> None:
         data = json.dumps({"data": base64.b64encode(content).decode()})
