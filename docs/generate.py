@@ -23,6 +23,7 @@ from typing import Any
 
 import typer.main
 
+from composeplat import __version__
 from composeplat.cli.commands import app, load_guides
 from composeplat.cli.compose_commands import INSTEAD
 from composeplat.cli.help_pages import record_page
@@ -521,7 +522,7 @@ def out_of_date() -> dict[Path, str]:
     made = {path: generated(text) for path, text in pages.items()} | {
         GRAMMAR: grammar(),
         HELP_PAGES: help_pages(),
-        SCHEMA: make_schema(),
+        SCHEMA: make_schema(__version__),
     }
     return {path: text for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text}
 

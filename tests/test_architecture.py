@@ -354,6 +354,14 @@ def test_system_knows_no_room_above_it(path: Path) -> None:
     assert [word for word in ("compose", "docker", "buildkit", "kube", "pulumi", "cluster") if word in text] == []
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "composeplat" / "components").glob("*.py")), ids=lambda path: path.stem)
+def test_components_do_not_import_the_package(path: Path) -> None:
+    """The package imports components for programs: one that imported the package in turn would close a cycle."""
+    imports = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom))
+
+    assert [alias.name for node in imports if node.module == "composeplat" for alias in node.names] == []
+
+
 # what the page on the architecture claims -----------------------------------------------------------------------------
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()

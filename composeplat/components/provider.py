@@ -12,7 +12,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
-from functools import cached_property
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -21,19 +20,14 @@ import pulumi
 from pulumi.provider import ConstructResult, Provider
 from pulumi.provider import main as serve
 
-from composeplat import __version__
 from composeplat.components.provider_inputs import read_arguments
 
 
 class ComponentProvider(Provider):
     def __init__(self) -> None:
         schema = files("composeplat.components").joinpath("schema.json").read_text(encoding="utf-8")
-        super().__init__(__version__, schema)
-
-    @cached_property
-    def _schema(self) -> Mapping[str, Any]:
-        read: Mapping[str, Any] = json.loads(self.schema or "{}")
-        return read
+        self._schema: Mapping[str, Any] = json.loads(schema)
+        super().__init__(self._schema["version"], schema)
 
     def construct(
         self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None

@@ -13,7 +13,6 @@ from typing import Any
 from pulumi.provider.experimental.analyzer import Analyzer, ComponentDefinition
 from pulumi.provider.experimental.schema import generate_schema
 
-from composeplat import __version__
 from composeplat.components.provider_types import (
     ComposeStackArgs,
     ComposeStackResult,
@@ -40,7 +39,7 @@ _LANGUAGES = {
 }
 
 
-def make_schema() -> str:
+def make_schema(version: str) -> str:
     analyzer, components = Analyzer(_PACKAGE), {}
     for token, (inputs, result) in _COMPONENTS.items():
         arguments, argument_names = analyzer.analyze_type(inputs, is_component_output=False)
@@ -55,7 +54,7 @@ def make_schema() -> str:
             module=None,
             description=result.__doc__,
         )
-    package = generate_schema(_PACKAGE, __version__, None, components, analyzer.type_definitions, [])
+    package = generate_schema(_PACKAGE, version, None, components, analyzer.type_definitions, [])
     schema = {**package.to_json(), "language": _LANGUAGES}
     inherited = _inherited_descriptions(analyzer)
     for described in (*schema["resources"].values(), *schema["types"].values()):
