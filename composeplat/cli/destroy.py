@@ -13,6 +13,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for
+from composeplat.cli.questions import end_of_input_refuses
 from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit, format_count
 from composeplat.engine.operations import destroy as operation
@@ -64,7 +65,8 @@ def _confirm(name: str, where: str, volumes: list[str]) -> None:
     typer.echo(f"This deletes all data of {where}:", err=True)
     for volume in volumes:
         typer.echo(f"  volume {volume}", err=True)
-    typed = typer.prompt("Type the environment's name to continue", err=True)
+    with end_of_input_refuses("nothing was changed"):
+        typed = typer.prompt("Type the environment's name to continue", err=True)
     if typed.strip() != name:
         raise ComposeplatError("that is not the environment's name: nothing was changed")
 

@@ -16,14 +16,18 @@ from composeplat.diagnostics import ComposeplatError
 
 
 @contextmanager
-def end_of_input_refuses(refusal: str = "no answer was given") -> Iterator[None]:
-    """Let the end of the input (Ctrl-D) refuse; typer's exception for it is that for Ctrl-C."""
+def end_of_input_refuses(refusal: str = "no answer was given", *, hidden: bool = False) -> Iterator[None]:
+    """Let the end of the input (Ctrl-D) refuse; typer's exception for it is that for Ctrl-C.
+
+    After a question with a hidden answer, typer has ended the line already.
+    """
     try:
         yield
     except typer.Abort as error:
         if not isinstance(error.__context__, EOFError):
             raise
-        write_message("\n")
+        if not hidden:
+            write_message("\n")
         raise ComposeplatError(refusal) from None
 
 

@@ -16,7 +16,7 @@ import typer
 from composeplat import progress
 from composeplat.cli.console import is_terminal
 from composeplat.cli.operations import for_target
-from composeplat.cli.questions import confirm
+from composeplat.cli.questions import confirm, end_of_input_refuses
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cli.source import claim_of, find_source
 from composeplat.cluster.api import Api, ApiError
@@ -182,7 +182,8 @@ def new_passphrase(file: str) -> Passphrase:
             "no new passphrase was given, and there is no terminal to ask for it",
             f"give --new-passphrase-file, or set {_NEW}",
         )
-    text = typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True).strip()
+    with end_of_input_refuses("no passphrase was given: nothing was changed", hidden=True):
+        text = typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True).strip()
     if not text:
         raise UsageError("the passphrase is empty: nothing was changed")
     return _hidden(Passphrase(text))

@@ -14,6 +14,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.cli.errors import show_errors
 from composeplat.cli.help_text import Guide, Guided
+from composeplat.cli.questions import end_of_input_refuses
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 
 if TYPE_CHECKING:
@@ -210,10 +211,8 @@ def _read_value(name: str, *, hidden: bool) -> str:
     if stream is None:
         raise ComposeplatError(f"the value of {name} is read from standard input, which is closed")
     if stream.isatty():
-        try:
+        with end_of_input_refuses(f"no value was given: {name} was not changed", hidden=hidden):
             return str(typer.prompt(f"Value of {name}", hide_input=hidden, default="", show_default=False, err=True))
-        except typer.Abort as error:
-            raise KeyboardInterrupt from error
     try:
         text = stream.buffer.read().decode("utf-8")
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from composeplat.cli.destroy import _confirm
 from composeplat.cli.questions import ask_name, ask_number
 from tests.conftest import VARIABLES, Project
 from tests.terminal import Terminal
@@ -51,6 +52,16 @@ def test_the_end_of_the_input() -> None:
     ended = CliRunner().invoke(app, input="")
 
     assert str(ended.exception) == "no answer was given"
+
+
+def test_the_end_of_the_input_before_data_is_deleted() -> None:
+    """It is a no: the name was not typed."""
+    app = typer.Typer()
+    app.command()(lambda: _confirm("shop", "shop in namespace team", ["data"]))
+
+    ended = CliRunner().invoke(app, input="")
+
+    assert str(ended.exception) == "nothing was changed"
 
 
 def test_ctrl_d(project: Project) -> None:

@@ -513,6 +513,20 @@ def test_typed_without_echo(machine: Machine, files: str) -> None:
     assert machine.plain(files, typed) == resources()
 
 
+def test_ctrl_d_at_the_new_passphrase(machine: Machine, files: str) -> None:
+    """Ctrl-D refuses with a message, and the state keeps its passphrase."""
+    machine.variables = {"PULUMI_CONFIG_PASSPHRASE": "old one", "PULUMI_BACKEND_URL": files}
+    machine.fill(files)
+    command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", "state", "passphrase"]
+    terminal = Terminal(command, folder=machine.folder, env={**VARIABLES, **machine.environment, "NO_COLOR": "1"})
+    terminal.until("New passphrase: ")
+    terminal.end_input()
+
+    assert terminal.rest().splitlines()[1] == "error: no passphrase was given: nothing was changed"
+    assert terminal.status() == 1
+    assert machine.plain(files, "old one") == resources()
+
+
 # locks ----------------------------------------------------------------------------------------------------------------
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.objects import Answer, Server, no_server, refusal
-from tests.conftest import Outcome, Project
+from tests.conftest import VARIABLES, Outcome, Project
 from tests.in_process import run_here
+from tests.terminal import Terminal
 
 WEB = "services: {web: {image: 'nginx:${TAG:?which one}'}}"
 
@@ -121,4 +123,20 @@ def test_an_argument_that_is_no_text(server: Server, project: Project, tmp_path:
     """A value on the command line is refused alike."""
     ran = run("variables set A=\udcff", project({}).path, server.port, tmp_path)
     assert (ran.status, ran.stderr) == (1, "error: the value of A is not UTF-8 text\n")
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["LEVEL", "API_TOKEN"])
+def test_ctrl_d_at_the_value(server: Server, project: Project, tmp_path: Path, name: str) -> None:
+    """Ctrl-D, with or without a hidden value, refuses with a message; the variable stays as it is."""
+    terminal = Terminal(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "variables", "set", name],
+        folder=project({}).path,
+        env={**VARIABLES, "KUBECONFIG": kubeconfig(tmp_path / "config", server.port), "NO_COLOR": "1"},
+    )
+    terminal.until(f"Value of {name}:")
+    terminal.end_input()
+
+    assert terminal.rest().splitlines()[1:] == [f"error: no value was given: {name} was not changed"]
+    assert terminal.status() == 1
     assert server.asked == []
