@@ -44,7 +44,11 @@ def by_target(item: Node) -> object:
         return id(item)
 
 
-def _by_second_part(item: Node) -> object:
+def _by_device(item: Node) -> object:
+    """Identify a device by its path in the container."""
+    if isinstance(item, Mapping):
+        target = item.get("target")
+        return target.text if isinstance(target, Scalar) else id(item)
     return item.text.split(":")[1] if isinstance(item, Scalar) and ":" in item.text else _by_text(item)
 
 
@@ -109,7 +113,7 @@ def _identities() -> dict[Pattern, Callable[[Node], object]]:
         (_KEYS_BY_NAME, _by_name),
         (_KEYS_BY_TEXT, _by_text),
         (("volumes",), by_target),
-        (("devices",), _by_second_part),
+        (("devices",), _by_device),
         (("ports",), _by_port),
         (("env_file", "label_file"), _by_path),
     )

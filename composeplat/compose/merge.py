@@ -79,7 +79,7 @@ def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
     if over.tag in (_OVERRIDE, _RESET):
         return over
     pattern = _pattern(path)
-    rule = _RULES.get(pattern)
+    rule = _RULES.get(pattern) or _rule_of_two_forms(pattern, base, over)
     if rule is not None:
         base, over = rule(base), rule(over)
     # A command of nothing is that of the image.
@@ -89,6 +89,12 @@ def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
     if rule is _replaced or is_other_driver or (isinstance(base, Scalar) and base.is_null):
         return over
     return _merge_by_type(base, over, path, report)
+
+
+def _rule_of_two_forms(pattern: Pattern, base: Node, over: Node) -> Callable[[Node], Node] | None:
+    """Return the rule for a key that has different forms in the two files; its equal forms are merged as usual."""
+    is_null = isinstance(over, Scalar) and over.is_null
+    return None if is_null or type(base) is type(over) else _RULES_OF_TWO_FORMS.get(pattern)
 
 
 def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Node:
@@ -130,11 +136,14 @@ def _pattern(path: PathKey) -> Pattern:
     steps = [str(step) if isinstance(step, str) else "*" for step in path_of_key(path)]
     if len(steps) > 1 and steps[0] in _NAMED:
         steps[1] = "*"
-    if steps[2:3] in (["networks"], ["ulimits"]):
-        steps[3:4] = ["*"] * len(steps[3:4])
+    for keys in _NAMED_KEYS if len(steps) > 3 else ():
+        if steps[2 : 2 + len(keys)] == keys and len(steps) > 2 + len(keys):
+            steps[2 + len(keys)] = "*"
     return tuple(steps)
 
 
+#: Keys of a service whose entries have names that the user chooses.
+_NAMED_KEYS = (["networks"], ["ulimits"], ["build", "ulimits"], ["provider", "options"])
 _NAMED = ("services", "volumes", "networks", "secrets", "configs", "models")
 
 
@@ -197,6 +206,14 @@ def _as_build(node: Node) -> Node:
     return node
 
 
+def _as_requests(node: Node) -> Node:
+    """Convert ``gpus: all`` to a list with one request."""
+    if not isinstance(node, Scalar) or node.is_null:
+        return node
+    key = Scalar(node.span, "count", "count")
+    return Sequence(node.span, [Mapping(node.span, {"count": (key, node)}, "", 3)], node.tag, 4)
+
+
 def _same_driver(base: Node, over: Node) -> bool:
     if not (isinstance(base, Mapping) and isinstance(over, Mapping)):
         return True
@@ -242,6 +259,11 @@ def _rules() -> dict[Pattern, Callable[[Node], Node]]:
 
 
 _RULES = _rules()
+_RULES_OF_TWO_FORMS: dict[Pattern, Callable[[Node], Node]] = {
+    ("services", "*", "gpus"): _as_requests,
+    ("services", "*", "build", "ulimits", "*"): _replaced,
+    ("services", "*", "provider", "options", "*"): _replaced,
+}
 
 
 # lists ---------------------------------------------------------------------------------------------------------------

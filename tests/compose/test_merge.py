@@ -118,6 +118,29 @@ def service(base: str, *overs: str) -> Any:
             {"deploy": {"replicas": 2, "endpoint_mode": "vip"}},
             id="mappings-joined",
         ),
+        pytest.param(
+            "devices: ['/dev/a:/dev/x', /dev/y]",
+            "devices: [{source: /dev/b, target: /dev/x}, '/dev/c:/dev/y']",
+            {"devices": [{"source": "/dev/b", "target": "/dev/x"}, "/dev/c:/dev/y"]},
+            id="devices-of-another-form",
+        ),
+        pytest.param(
+            "gpus: all", "gpus: [{count: 2}]", {"gpus": [{"count": "all"}, {"count": 2}]}, id="gpus-of-another-form"
+        ),
+        pytest.param("gpus: all", "gpus: all", {"gpus": "all"}, id="gpus-of-one-form"),
+        pytest.param("gpus: all", "gpus: ", {"gpus": "all"}, id="gpus-of-nothing"),
+        pytest.param(
+            "build: {ulimits: {nofile: 5, nproc: {soft: 1, hard: 2}}}",
+            "build: {ulimits: {nofile: {soft: 3, hard: 4}, nproc: 6}}",
+            {"build": {"ulimits": {"nofile": {"soft": 3, "hard": 4}, "nproc": 6}}},
+            id="limits-of-a-build-of-another-form",
+        ),
+        pytest.param(
+            "provider: {type: x, options: {a: 1, b: 1}}",
+            "provider: {options: {a: [2, 3], b: 2}}",
+            {"provider": {"type": "x", "options": {"a": [2, 3], "b": 2}}},
+            id="options-of-a-provider-of-another-form",
+        ),
         pytest.param("x-list: [1]", "x-list: [2]", {"x-list": [1, 2]}, id="any-list-appended"),
     ],
 )
