@@ -136,9 +136,10 @@ def _pattern(path: PathKey) -> Pattern:
     steps = [str(step) if isinstance(step, str) else "*" for step in path_of_key(path)]
     if len(steps) > 1 and steps[0] in _NAMED:
         steps[1] = "*"
-    for keys in _NAMED_KEYS if len(steps) > 3 else ():
-        if steps[2 : 2 + len(keys)] == keys and len(steps) > 2 + len(keys):
-            steps[2 + len(keys)] = "*"
+    for keys in _NAMED_KEYS:
+        name = slice(2 + len(keys), 3 + len(keys))
+        if steps[2 : name.start] == keys and steps[name]:
+            steps[name] = ["*"]
     return tuple(steps)
 
 

@@ -30,9 +30,15 @@ from composeplat.dev.dev_workload import (
 )
 from composeplat.dev.lease import LEASE_ANNOTATION, Holder, lease_holder, lease_text
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.dev_workloads import OriginalWorkload, is_dev_workload, read_replicas, replicas_patch
+from composeplat.engine.dev_workloads import (
+    ORIGINAL_ANNOTATION,
+    OriginalWorkload,
+    is_dev_workload,
+    read_replicas,
+    replicas_patch,
+)
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to
-from composeplat.engine.scaling import remove_scaling_owner
+from composeplat.engine.scaling import remembered_replicas, remove_scaling_owner
 from composeplat.system.deadline import Deadline, poll
 
 _PODS_TIMEOUT_S = 120.0
@@ -57,6 +63,8 @@ class Replacement:
     kind: str
     name: str
     """The cluster name of the service; its workload has the same."""
+    planned_replicas: int = 1
+    """The number of pods by the plan, for a dev workload whose record of the original is broken."""
     lists: Mapping[str, LiveList] = field(default_factory=dict)
     """By kind: where workloads are read, instead of asking for each."""
 
@@ -104,6 +112,22 @@ class Replacement:
             return False
         return read_replicas(workload) > 0 or recorded_template(dev_workload) != fingerprint(workload)
 
+    def _original(self, dev_workload: Object | None) -> OriginalWorkload | None:
+        """Return the workload that a dev workload replaces: if its record is broken, that of the service, by the plan.
+
+        Without that, the service would stay without pods: the original has none while it is replaced.
+        """
+        found = None if dev_workload is None else recorded_original(dev_workload)
+        if dev_workload is None or found is not None:
+            return found
+        workload = self.workload()
+        is_asleep = workload is not None and remembered_replicas(workload) is not None
+        progress.note(
+            f"the annotation {ORIGINAL_ANNOTATION} of the Deployment '{dev_workload['metadata']['name']}' can't be"
+            f" read: {self.name} gets its number of pods from the definition"
+        )
+        return OriginalWorkload(kind=self.kind, name=self.name, replicas=0 if is_asleep else self.planned_replicas)
+
     def _get(self, kind: str, name: str) -> Object | None:
         live = self.lists.get(kind)
         if live is None:
@@ -123,7 +147,7 @@ class Replacement:
         """
         workload = self.deployed_workload()
         dev_workload = self.dev_workload()
-        original = recorded_original(dev_workload) if dev_workload is not None else None
+        original = self._original(dev_workload)
         if original is None or read_replicas(workload) > 0:
             original = OriginalWorkload(kind=self.kind, name=self.name, replicas=read_replicas(workload))
         self._make_sync_volume(inputs)
@@ -232,7 +256,7 @@ class Replacement:
     def restore(self, *, volumes: bool) -> bool:
         """Delete the dev workload and start the original's pods; returns whether there was a dev workload."""
         dev_workload = self.dev_workload()
-        original = recorded_original(dev_workload) if dev_workload is not None else None
+        original = self._original(dev_workload)
         if dev_workload is not None and original is not None:
             self._stop(dev_workload)
             if original.replicas and self._get(original.kind, original.name) is not None:

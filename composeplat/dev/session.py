@@ -32,6 +32,7 @@ from composeplat.dev.replacement import Replacement
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import find_data_folder, writing
+from composeplat.engine.dev_workloads import planned_replicas
 from composeplat.engine.preflight import KINDS
 from composeplat.engine.scaling import remembered_replicas
 from composeplat.engine.target import Target
@@ -107,6 +108,7 @@ class Development:
             environment=self.plan.environment,
             kind=self.service.workload_kind,
             name=self.service.workload_name,
+            planned_replicas=planned_replicas(self.plan, self.service.workload_name),
         )
 
     # up

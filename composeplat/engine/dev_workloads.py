@@ -114,6 +114,17 @@ def planned_original(service: ServicePlan) -> OriginalWorkload:
     return OriginalWorkload(kind=service.workload_kind, name=service.cluster_name, replicas=read_replicas(manifest))
 
 
+def planned_replicas(plan: Plan, name: str) -> int:
+    """The number of pods of a workload by the plan; one of no plan counts as one."""
+    found = (
+        desired.manifest
+        for service in plan.services
+        for desired in service.objects
+        if desired.kind in WORKLOAD_KINDS and desired.name == name
+    )
+    return next(map(read_replicas, found), 1)
+
+
 def workloads_without_pods(state: Mapping[str, Any], services: Collection[str]) -> dict[str, str]:
     """Of some services, those that the state has no pods for -> the URN of the workload."""
     found = {}

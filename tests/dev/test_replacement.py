@@ -92,3 +92,58 @@ def test_a_sync_volume_that_is_not_deleted(
     with pytest.raises(ComposeplatError, match="'web-platform-files' is being deleted"):
         replacement.replace(INPUTS)
     assert {asked.method for asked in server.asked} == {"GET"}
+
+
+def dev_workload(annotation: str) -> Answer:
+    metadata = {
+        "name": "web-platform-up",
+        "uid": "d1",
+        "labels": {"dev.platform.com/up": "web"},
+        "annotations": {"dev.platform.com/up-original": annotation},
+    }
+    return Answer(json.dumps({"kind": "Deployment", "metadata": metadata, "spec": {"replicas": 0}}).encode())
+
+
+@pytest.mark.parametrize("annotation", ["{", "{}", "[1]", '{"kind": "Job", "name": "web", "replicas": "many"}'])
+@pytest.mark.parametrize(
+    ("asleep", "suspended"), [({}, [False]), ({"dev.platform.com/asleep": "1"}, [])], ids=["awake", "asleep"]
+)
+def test_the_record_of_the_original_is_broken(
+    server: Server,
+    replacement: Replacement,
+    monkeypatch: pytest.MonkeyPatch,
+    annotation: str,
+    asleep: dict[str, str],
+    suspended: list[bool],
+) -> None:
+    """The service runs again by the plan, with a note: it stayed without pods. One that sleeps goes on sleeping."""
+    notes: list[str] = []
+    monkeypatch.setattr("composeplat.progress.note", notes.append)
+    job = {**JOB, "metadata": {**JOB["metadata"], "annotations": asleep}}
+    server.answers |= {
+        DEV_WORKLOAD: dev_workload(annotation),
+        "/apis/batch/v1/namespaces/team/jobs/web": Answer(json.dumps(job).encode()),
+    }
+
+    assert replacement.restore(volumes=False)
+
+    patched = [json.loads(asked.body) for asked in server.asked if asked.method == "PATCH"]
+    assert [patch["spec"]["suspend"] for patch in patched if "suspend" in patch.get("spec", {})] == suspended
+    assert server.asked[-1].method == "DELETE"
+    (note,) = notes
+    assert note == (
+        "the annotation dev.platform.com/up-original of the Deployment 'web-platform-up' can't be read:"
+        " web gets its number of pods from the definition"
+    )
+
+
+def test_a_broken_record_is_made_again(server: Server, replacement: Replacement) -> None:
+    """The next `up` records the number of pods by the plan, and not that of the original, which has none now."""
+    replacement.planned_replicas = 3
+    server.answers[DEV_WORKLOAD] = dev_workload("{")
+
+    replacement.replace(INPUTS)
+
+    applied = next(json.loads(asked.body) for asked in server.asked if asked.path.startswith(f"{DEV_WORKLOAD}?"))
+    record = json.loads(applied["metadata"]["annotations"]["dev.platform.com/up-original"])
+    assert record == {"kind": "Job", "name": "web", "replicas": 3}

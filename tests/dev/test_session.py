@@ -84,7 +84,7 @@ def development(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Replacement, "replace", lambda *_: None)
     monkeypatch.setattr(Replacement, "is_outdated", lambda *_: False)
     return Development(
-        plan=Mock(namespace="team", environment="shop", identity=Identity(environment="shop", namespace="team")),
+        plan=Mock(namespace="team", environment="shop", services=(), identity=Identity(environment="shop", namespace="team")),
         service=Mock(workload_kind="Deployment", workload_name="web", cluster_name="web"),
         paths=(), target=Target(access=server.access, kubeconfig="", namespace="team"),
         environment={"COMPOSEPLAT_DATA": str(tmp_path)}, note=lambda _: None,
@@ -159,7 +159,7 @@ def test_the_agent_for_nodes_that_may_not_be_listed(
     monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: Mock())
     monkeypatch.setattr(HelperBuild, "provide", build)
     development = Development(
-        plan=Mock(namespace="team", environment="shop"), paths=(), note=lambda _: None,
+        plan=Mock(namespace="team", environment="shop", services=()), paths=(), note=lambda _: None,
         service=Mock(workload_kind="Deployment", workload_name="web", cluster_name="web"),
         target=Target(access=server.access, kubeconfig="", namespace="team", other=other),
         environment={"COMPOSEPLAT_DATA": str(tmp_path)},

@@ -11,6 +11,7 @@ from composeplat.engine.dev_workloads import (
     dev_workloads_by_service,
     is_dev_workload,
     planned_original,
+    planned_replicas,
     read_replicas,
     replicas_patch,
     without_pods,
@@ -123,3 +124,10 @@ def test_services_that_the_state_has_no_pods_for() -> None:
 
     state = {"resources": [resource("web", 0), resource("api", 0), resource("db", 1), resource("old", 0, delete=True)]}
     assert workloads_without_pods(state, {"web", "db", "old"}) == {"web": "urn::web"}
+
+
+def test_the_number_of_pods_by_the_plan() -> None:
+    """A workload has what the plan says; one that no plan has counts as one."""
+    planned = plan(service("web", replicas=3), service("job", "Job", suspend=True))
+
+    assert [planned_replicas(planned, name) for name in ("web", "job", "gone")] == [3, 0, 1]
