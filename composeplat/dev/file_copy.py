@@ -1,7 +1,7 @@
 """Copying files into and out of a container, as archives that ``tar`` in the container reads and writes.
 
 Owns which path becomes which, as for ``docker cp``, and what is taken from an archive of a container: ordinary files
-and folders below the target. Must not believe the archive: a container can send any.
+and folders below the target, with their modes and times. Must not believe the archive: a container can send any.
 """
 
 from __future__ import annotations
@@ -122,8 +122,7 @@ def _place(first: tarfile.TarInfo, source: str, target: Path) -> tuple[Path, tup
     if first.isdir():
         if target.exists():
             raise ComposeplatError(f"{quoted(str(target))} is a file, and {quoted(source)} is a folder")
-        target.mkdir()
-        return target, ()
+        return target.parent, (target.name,)
     if str(target).endswith(os.sep) or not target.parent.is_dir():
         raise ComposeplatError(f"there is no folder {quoted(str(target if target.parent.is_dir() else target.parent))}")
     return target.parent, (target.name,)
@@ -150,20 +149,26 @@ def _write_all(
     copied: Copied,
 ) -> None:
     written: set[tuple[str, ...]] = set()
+    made: dict[tuple[str, ...], tarfile.TarInfo] = {}
     for member in _members(tar, first):
         steps = rename(member.name)
         if member.isdir():
-            writer.make_folder(steps)
+            if steps and writer.make_folder(steps, member.mode):
+                made[steps] = member
         elif member.isreg() and steps:
             content = tar.extractfile(member)
             if content is not None:
-                _write(writer, steps, content, member.mode, copied)
+                _write(writer, steps, content, (member.mode, member.mtime), copied)
                 written.add(steps)
         elif member.islnk() and steps and rename(member.linkname) in written:
             with writer.open_file(rename(member.linkname)) as content:
-                _write(writer, steps, content, os.fstat(content.fileno()).st_mode, copied)
+                found = os.fstat(content.fileno())
+                _write(writer, steps, content, (found.st_mode, found.st_mtime), copied)
         else:
             copied.omitted.append(member.name)
+    # What is written in a folder changes its time, and needs its permissions: those below others first.
+    for steps in sorted(made, key=len, reverse=True):
+        writer.finish_folder(steps, made[steps].mode, made[steps].mtime)
 
 
 def _members(tar: tarfile.TarFile, first: tarfile.TarInfo) -> Iterator[tarfile.TarInfo]:
@@ -174,8 +179,10 @@ def _members(tar: tarfile.TarFile, first: tarfile.TarInfo) -> Iterator[tarfile.T
         yield member
 
 
-def _write(writer: FolderWriter, steps: tuple[str, ...], content: IO[bytes], mode: int, copied: Copied) -> None:
-    writer.write_file(steps, content, mode)
+def _write(
+    writer: FolderWriter, steps: tuple[str, ...], content: IO[bytes], attributes: tuple[int, float], copied: Copied
+) -> None:
+    writer.write_file(steps, content, *attributes)
     copied.files += 1
     copied.size += content.tell()
 

@@ -18,6 +18,7 @@ from typing import IO
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PERMISSIONS = 0o777
+_OWNERS = 0o700
 
 
 class Escape(ValueError):
@@ -55,6 +56,13 @@ def _descended(current: int, steps: tuple[str, ...], *, makes: bool = False) -> 
         os.close(current)
 
 
+def _finish(descriptor: int, mode: int, modified: float) -> None:
+    # A time that no file can have is left out.
+    with contextlib.suppress(OSError, OverflowError, ValueError):
+        os.utime(descriptor, (modified, modified))
+    os.fchmod(descriptor, mode & _PERMISSIONS)
+
+
 class FolderWriter:
     """A folder that files are written below."""
 
@@ -65,11 +73,23 @@ class FolderWriter:
     def close(self) -> None:
         os.close(self._top)
 
-    def make_folder(self, steps: tuple[str, ...]) -> None:
-        with self._opened(steps):
-            pass
+    def make_folder(self, steps: tuple[str, ...], mode: int) -> bool:
+        """Create a folder, which stays writable; returns whether it was not there."""
+        *folders, name = steps
+        with self._opened(tuple(folders)) as parent:
+            try:
+                os.mkdir(name, mode & _PERMISSIONS | _OWNERS, dir_fd=parent)
+            except FileExistsError:
+                os.close(os.open(name, _FOLDER, dir_fd=parent))
+                return False
+        return True
 
-    def write_file(self, steps: tuple[str, ...], content: IO[bytes], mode: int) -> None:
+    def finish_folder(self, steps: tuple[str, ...], mode: int, modified: float) -> None:
+        """Give a folder its mode and its time, once all below it is written."""
+        with self._opened(steps) as folder:
+            _finish(folder, mode, modified)
+
+    def write_file(self, steps: tuple[str, ...], content: IO[bytes], mode: int, modified: float) -> None:
         """Write a file whole, or not at all; a link in its place is replaced, and not followed."""
         *folders, name = steps
         with self._opened(tuple(folders)) as parent:
@@ -78,7 +98,8 @@ class FolderWriter:
             try:
                 with os.fdopen(made, "wb") as file:
                     shutil.copyfileobj(content, file)
-                    os.fchmod(file.fileno(), mode & _PERMISSIONS)
+                    file.flush()
+                    _finish(file.fileno(), mode, modified)
                 os.replace(aside, name, src_dir_fd=parent, dst_dir_fd=parent)
             except BaseException:
                 with contextlib.suppress(OSError):

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import io
 import os
+import stat
 import subprocess
 import tarfile
 from pathlib import Path
@@ -82,6 +83,58 @@ def test_a_file_goes_where_docker_cp_puts_it(tmp_path: Path, target: str, expect
     unpack(archive(("./x", b"X", {})), "/etc/x", tmp_path / target)
     assert tree(tmp_path) == expected
     assert os.stat(tmp_path / next(iter(expected))).st_mode & 0o7777 == 0o640
+
+
+@pytest.mark.parametrize("target", ["new", "."])
+def test_modes_and_times_are_kept(tmp_path: Path, target: str) -> None:
+    """Files and folders have those of the container, as with `docker cp`: also a folder that may not be written to."""
+    members: tuple[Member, ...] = (
+        ("./app", None, {"mode": 0o550, "mtime": 1_000_000_000}),
+        ("./app/a", b"A", {"mode": 0o4755, "mtime": 1_100_000_000}),
+        ("./app/b", None, {**link("app/a", tarfile.LNKTYPE)}),
+        ("./app/sub", None, {"mode": 0o1777, "mtime": 1_200_000_000}),
+        ("./app/sub/c", b"C", {"mode": 0o600, "mtime": 1_300_000_000}),
+    )
+    unpack(archive(*members), "/srv/app", tmp_path / target)
+
+    folder = tmp_path / ("app" if target == "." else target)
+    found = {
+        path.name: (stat.S_IMODE(path.stat().st_mode), int(path.stat().st_mtime))
+        for path in (folder, *folder.rglob("*"))
+    }
+    assert found == {
+        folder.name: (0o550, 1_000_000_000),
+        "a": (0o755, 1_100_000_000),
+        "b": (0o755, 1_100_000_000),
+        "sub": (0o777, 1_200_000_000),
+        "c": (0o600, 1_300_000_000),
+    }
+
+
+def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    """Only what the copy makes has modes of the container; a folder of this machine keeps its own."""
+    there = tmp_path / "app" / "sub"
+    there.mkdir(parents=True)
+    there.parent.chmod(0o700)
+    there.chmod(0o750)
+    members: tuple[Member, ...] = (("./app", None, {"mode": 0o777}), ("./app/sub", None, {"mode": 0o500}))
+    unpack(archive(*members, ("./app/sub/b", b"B", {})), "/srv/app", tmp_path)
+
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (there.parent, there)] == [0o700, 0o750]
+
+
+@pytest.mark.parametrize("mtime", [-1, 1 << 80, 2e300], ids=str)
+def test_a_time_that_no_file_can_have(tmp_path: Path, mtime: float) -> None:
+    """The file is copied, with another time."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("./x")
+        info.size, info.pax_headers = 1, {"mtime": str(mtime)}
+        tar.addfile(info, io.BytesIO(b"X"))
+    made.seek(0)
+
+    assert unpack(made, "/srv/x", tmp_path / "x").files == 1
+    assert (tmp_path / "x").read_text() == "X"
 
 
 def test_the_content_of_a_folder(tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ def development(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Replacement, "replace", lambda *_: None)
     monkeypatch.setattr(Replacement, "is_outdated", lambda *_: False)
     return Development(
-        plan=Mock(namespace="team", environment="shop", services=(), identity=Identity(environment="shop", namespace="team")),
+        plan=Mock(
+            namespace="team", environment="shop", services=(), identity=Identity(environment="shop", namespace="team")
+        ),
         service=Mock(workload_kind="Deployment", workload_name="web", cluster_name="web"),
         paths=(), target=Target(access=server.access, kubeconfig="", namespace="team"),
         environment={"COMPOSEPLAT_DATA": str(tmp_path)}, note=lambda _: None,
