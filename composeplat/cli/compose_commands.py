@@ -41,6 +41,9 @@ UNDEVELOPED = {
 #: Options of docker compose that a command here does not have -> the command to type.
 _DEPLOY = "platform deploy, which ends when all services are ready"
 _SCALED = "platform deploy, with deploy.replicas set in the Compose file"
+_DIGESTS = "platform images --json, which has the digest of each image"
+_PODS = "platform status --json, which has the names of the pods"
+_STATES = "platform status --json, which has the state of each service"
 OPTIONS: dict[tuple[str, str], str] = {
     ("up", "-d"): _DEPLOY,
     ("up", "--detach"): _DEPLOY,
@@ -73,10 +76,16 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("exec", "-w"): "platform exec SERVICE sh -c 'cd DIR && COMMAND'",
     ("exec", "--workdir"): "platform exec SERVICE sh -c 'cd DIR && COMMAND'",
     ("images", "--format"): "platform images --json",
+    ("images", "-q"): _DIGESTS,
+    ("images", "--quiet"): _DIGESTS,
     ("logs", "--no-color"): "platform logs, with NO_COLOR=1 in the environment",
     ("logs", "--no-log-prefix"): "platform logs --no-prefix",
     ("ps", "-a"): "platform status, which shows all services",
     ("ps", "--all"): "platform status, which shows all services",
+    ("ps", "-q"): _PODS,
+    ("ps", "--quiet"): _PODS,
+    ("ps", "--filter"): _STATES,
+    ("ps", "--status"): _STATES,
     ("ps", "--format"): "platform status --json",
     ("ps", "--services"): "platform config --services",
 }
