@@ -41,6 +41,11 @@ class Terminal:
     def end_input(self) -> None:
         self._child.sendeof()
 
+    def stop_and_continue(self) -> None:
+        """Stop the program and let it continue, as a shell does with Ctrl-Z and fg."""
+        self._child.kill(signal.SIGSTOP)
+        self._child.kill(signal.SIGCONT)
+
     def resize(self, *, columns: int, rows: int) -> None:
         self._child.setwinsize(rows, columns)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import os
+import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -32,6 +34,7 @@ from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, age, short_image, status_rows
 from composeplat.dev.lease import describe_holder, lease_holder
 from composeplat.diagnostics import Exit, printable
+from composeplat.system.signals import handle_signals
 
 app = App()
 
@@ -65,14 +68,10 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
             return Exit.DONE
         shown = _screen(view, rows, reader)
         clear = _CLEAR if watch and is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" else ""
-        is_read = write_output(clear + shown)
-        # Until Ctrl-C, or until nobody reads: there is nothing to wait for.
         try:
-            while watch and is_read:
-                time.sleep(_REDRAW_INTERVAL_S)
-                rows = reader.read_again(rows)
-                before, shown = shown, _screen(view, rows, reader)
-                is_read = shown == before or write_output(clear + shown)
+            with _resumptions() as resumed:
+                if write_output(clear + shown) and watch:
+                    rows = _redraw(view, rows, reader, shown, clear, resumed)
         finally:
             reader.stop()
     if reader.others and not services:
@@ -80,6 +79,34 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
     elif all(row.state == "absent" for row in rows):
         view.report_absent()
     return Exit.DONE
+
+
+def _redraw(
+    view: EnvironmentView,
+    rows: list[StatusRow],
+    reader: StatusReader,
+    shown: str,
+    clear: str,
+    resumed: Sequence[int],
+) -> list[StatusRow]:
+    """Write the status after each change until nobody reads, or until Ctrl-C; return the last rows."""
+    is_read, seen = True, 0
+    while is_read:
+        time.sleep(_REDRAW_INTERVAL_S)
+        rows = reader.read_again(rows)
+        # After Ctrl-Z and fg, the lines of the shell are on the screen.
+        before, seen_before, shown, seen = shown, seen, _screen(view, rows, reader), len(resumed)
+        is_old = shown != before or (clear and seen != seen_before)
+        is_read = not is_old or write_output(clear + shown)
+    return rows
+
+
+@contextmanager
+def _resumptions() -> Iterator[list[int]]:
+    """Collect the signals that continue this process after a stop."""
+    found: list[int] = []
+    with handle_signals({signal.SIGCONT: lambda number, _: found.append(number)}):
+        yield found
 
 
 def _screen(view: EnvironmentView, rows: list[StatusRow], reader: StatusReader) -> str:

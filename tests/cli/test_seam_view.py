@@ -101,6 +101,21 @@ def test_the_status_of_a_cluster_that_goes_away(deployed: Seam) -> None:
     assert screens[2].count("etcd is ill; trying again") == 1
 
 
+def test_the_status_after_a_stop(deployed: Seam) -> None:
+    """After Ctrl-Z and fg it is drawn again, although nothing has changed: the shell's lines are on the screen."""
+    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
+    terminal = Terminal(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
+        folder=deployed.folder, env={**VARIABLES, **variables, "TERM": "xterm", "NO_COLOR": "1"}, within=10,
+    )  # fmt: skip
+    first = terminal.until("own ")
+    terminal.stop_and_continue()
+
+    assert terminal.until("own ").partition("\x1b[2J")[2] == first.partition("\x1b[2J")[2]
+    terminal.interrupt()
+    assert terminal.status() == 130
+
+
 def test_a_copy_from_the_home_of_nobody(deployed: Seam) -> None:
     """A `~` with the name of no user, which a shell leaves as it is, is a path like any other."""
     outcome = deployed.platform("cp", "~nobody-has-this-name/x", "web:/tmp/")
