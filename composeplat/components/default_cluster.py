@@ -1,7 +1,8 @@
 """The cluster of a program, where no Kubernetes provider is given: that of Pulumi's default provider.
 
 Owns what the configuration of the stack says of it, in keys such as ``kubernetes:context``, and when hooks can't ask
-it: its kubeconfig is a text of the configuration, or the program is a unit test with mocks.
+it: its kubeconfig is a text of the configuration, the provider writes files instead, or the program is a unit test with
+mocks.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class DefaultCluster:
         if resource.get_provider(_KUBERNETES_TYPE) is not None:
             return cls(is_readable=bool(waits))
         path = os.path.expanduser(_configured("kubeconfig"))
-        is_readable = not _configured("cluster") and (not path or os.path.isfile(path))
+        is_elsewhere = _configured("cluster") or _configured("renderYamlToDirectory")
+        is_readable = not is_elsewhere and (not path or os.path.isfile(path))
         return cls(
             path=path if is_readable else "",
             context=_configured("context"),

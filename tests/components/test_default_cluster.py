@@ -81,9 +81,11 @@ def test_a_configured_kubeconfig(folder: Folder, asked: list[str], monkeypatch: 
     assert (asked, namespace_of(found)) == (["127.0.0.1"], "mine")
 
 
-@pytest.mark.parametrize("configured", [{"kubeconfig": json.dumps(CONFIG)}, {"cluster": "far"}])
+@pytest.mark.parametrize(
+    "configured", [{"kubeconfig": json.dumps(CONFIG)}, {"cluster": "far"}, {"renderYamlToDirectory": "objects"}]
+)
 def test_another_cluster(folder: Folder, asked: list[str], configured: dict[str, str]) -> None:
-    """A kubeconfig as a text, and a cluster beside the context, are not for hooks: there Pulumi waits."""
+    """A kubeconfig as a text, a cluster beside the context, and a folder are not for hooks: there Pulumi waits."""
     found = registered(folder, configured)
 
     assert (asked, found.hooks) == ([], [])
