@@ -70,8 +70,11 @@ def bind(manifest: Manifest, late: LateValues, *, awaits: bool, is_moved: bool =
 
 
 def add_salt(bound: Manifest) -> Manifest:
-    """Add a salt to a Secret. An existing salt stays, since the resource ignores changes of :data:`SALT_PATH`."""
-    annotations = {**bound["metadata"]["annotations"], SALT_ANNOTATION: make_salt()}
+    """Add a salt to a Secret without one.
+
+    A salt in the state stays, since the resource ignores changes of :data:`SALT_PATH`.
+    """
+    annotations = {SALT_ANNOTATION: make_salt(), **bound["metadata"]["annotations"]}
     return {**bound, "metadata": {**bound["metadata"], "annotations": annotations}}
 
 

@@ -42,6 +42,8 @@ class Fingerprint:
     digest: str = field(repr=False)
     late: tuple[str, ...] = field(default=(), repr=False)
     """The placeholders in its values."""
+    salt: str = field(default="", repr=False)
+    """That of an object which the cluster has; empty if it is not known before the deploy."""
 
     def keyed(self, salt: str, values: Iterable[str] = ()) -> str:
         """Return the hash with a salt; ``values`` are those of the placeholders."""
@@ -53,8 +55,8 @@ class Fingerprint:
         return hmac.digest(salt.encode(), _stretch(digest).encode(), "sha256")[:_HASH_BYTES].hex()
 
     def __str__(self) -> str:
-        """Return a hash without a salt, which only a cluster has; guessing values by it is slow."""
-        return _stretch(self.digest)
+        """Return the hash if its salt is known, else one without a salt; guessing values by that is slow."""
+        return self.keyed(self.salt) if self.salt and not self.late else _stretch(self.digest)
 
 
 def hash_ahead(fingerprints: Iterable[Fingerprint]) -> None:

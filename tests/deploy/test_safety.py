@@ -179,6 +179,23 @@ def test_state_that_was_cut(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
+def test_a_state_that_knows_nothing_of_the_environment(environment: Environment, tmp_path: Path) -> None:
+    """A deploy with a new state replaces no pod and runs no job again, although the values have a salt."""
+    text = f"""{HEAD}
+  app: {{<<: *app, environment: {{PIN: '1234'}}}}
+  db: {{<<: *app, volumes: ['data:/data'], environment: {{PIN: '1234'}}}}
+  once: {{<<: *app, restart: "no", command: "true", environment: {{PIN: '1234'}}}}
+volumes: {{data: {{}}}}
+"""
+    environment.deploy(text).expect()
+    before = {pod["metadata"]["uid"] for pod in environment.pods()}
+    other = {"COMPOSEPLAT_DATA": str(tmp_path / "other")}
+    environment.platform("deploy", **other).expect()
+
+    assert {pod["metadata"]["uid"] for pod in environment.pods()} == before
+    environment.platform("preview", "--expect-no-changes", **other).expect()
+
+
 def test_deleted_by_hand(environment: Environment) -> None:
     """What someone deleted in the cluster is made again, and a preview says so."""
     environment.deploy(HEAD + "  app: *app\n").expect()

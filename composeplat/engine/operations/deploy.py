@@ -40,6 +40,7 @@ from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.former_users import end_former_users, find_former_users
 from composeplat.engine.image_updates import update_images
+from composeplat.engine.kept_salts import with_kept_salts
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.operations.preview import preview, preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
@@ -98,6 +99,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     _replace_volumes(stack, api, plan, live_state, options, volumes)
     counts = autoscaled_replicas(api, plan, live_state)
     plan = _scale_for_dev_workloads(stack, api, with_autoscaled(plan, counts), live_state)
+    plan = with_kept_salts(plan, state, live_state)
     release_replicas(api, plan, live_state)
     delete_conflicting(stack, api, plan, live_state, state, options)
     chosen = plan.select_services(options.services)

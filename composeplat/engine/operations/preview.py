@@ -19,6 +19,7 @@ from composeplat.engine.dev_workloads import (
 )
 from composeplat.engine.foreign_objects import find_foreign, foreign_notes
 from composeplat.engine.history import ended_well
+from composeplat.engine.kept_salts import with_kept_salts
 from composeplat.engine.no_change import has_all
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.outcomes import DeployOptions, Outcome
@@ -78,7 +79,8 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     if refreshes:
         args.append(pulumi_runs.REFRESH)
     held_back = workloads_without_pods(state, dev_workloads_by_service(live_state.object_metadata, plan.environment))
-    shown = preview_plan(api, without_pods(with_autoscaled(plan, scaled), held_back), replaced)
+    kept = with_kept_salts(with_autoscaled(plan, scaled), state, live_state)
+    shown = preview_plan(api, without_pods(kept, held_back), replaced)
     chosen = plan.select_services(options.services)
     events, result = pulumi_runs.run_program(stack, shown, args, chosen, parts=parts)
     stack.stop_if_interrupted()
