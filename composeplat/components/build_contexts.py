@@ -11,11 +11,11 @@ Must not know the arguments of the provider.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from composeplat.compose.dockerignore import dockerignore_names
 from composeplat.compose.load.context_links import links_and_empty_folders
@@ -40,22 +40,35 @@ def link_folder(context: str, environment: Mapping[str, str]) -> str:
     return path
 
 
-def hash_undetected(build: Build) -> str:
-    """Return a hash of changes that the provider does not detect in the folders of a build; empty if there are none."""
-    digest = hashlib.sha256()
-    names = dockerignore_names(build)
-    further = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
-    if any(os.path.exists(os.path.join(build.context, name)) for name in names):
-        for folder in further:
-            for path in _paths(folder):
-                _add_to(digest, path, os.path.relpath(path, folder))
-    contexts = ((build.context, names), *((folder, (".dockerignore",)) for folder in further))
-    for number, (folder, ignore_files) in enumerate(contexts):
-        # Without the modes of folders: BuildKit's cache does not have them either.
-        for path, value in links_and_empty_folders(folder, ignore_files):
-            digest.update(f"\0{number}\0{path}\0{value}\0".encode(errors="surrogateescape"))
-    found = digest.hexdigest()
-    return "" if found == hashlib.sha256().hexdigest() else found
+class UndetectedChanges:
+    """Hashes changes that the provider does not detect in the folders of builds.
+
+    A folder that several builds have is read once, so an instance is for one run of a program.
+    """
+
+    def __init__(self) -> None:
+        self._links = functools.cache(_read_links)
+        self._contents = functools.cache(_read_contents)
+
+    def hash(self, build: Build) -> str:
+        """Return a hash of the changes in the folders of a build; empty if there are none."""
+        digest = hashlib.sha256()
+        names = dockerignore_names(build)
+        further = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
+        if any(os.path.exists(os.path.join(build.context, name)) for name in names):
+            for folder in further:
+                digest.update(self._contents(folder))
+        contexts = ((build.context, names), *((folder, (".dockerignore",)) for folder in further))
+        for number, (folder, ignore_files) in enumerate(contexts):
+            # Without the modes of folders: BuildKit's cache does not have them either.
+            for path, value in self._links(folder, ignore_files):
+                digest.update(f"\0{number}\0{path}\0{value}\0".encode(errors="surrogateescape"))
+        found = digest.hexdigest()
+        return "" if found == hashlib.sha256().hexdigest() else found
+
+
+def _read_links(folder: str, ignore_files: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(links_and_empty_folders(folder, ignore_files))
 
 
 # whole folders --------------------------------------------------------------------------------------------------------
@@ -66,11 +79,15 @@ def _paths(folder: str) -> Iterable[str]:
     return sorted(path for path in found if os.path.isfile(path) or os.path.islink(path))
 
 
-def _add_to(digest: Any, path: str, name: str) -> None:
-    digest.update(f"\0{name}\0{os.lstat(path).st_mode}\0".encode(errors="surrogateescape"))
+def _read_contents(folder: str) -> bytes:
+    return b"".join(part for path in _paths(folder) for part in _parts(path, os.path.relpath(path, folder)))
+
+
+def _parts(path: str, name: str) -> Iterator[bytes]:
+    yield f"\0{name}\0{os.lstat(path).st_mode}\0".encode(errors="surrogateescape")
     if os.path.islink(path):
-        digest.update(os.fsencode(os.readlink(path)))
+        yield os.fsencode(os.readlink(path))
         return
     # The builder reports a file that it can't read, unless .dockerignore leaves it out.
     with contextlib.suppress(OSError), open(path, "rb") as stream:
-        digest.update(hashlib.file_digest(stream, "sha256").digest())
+        yield hashlib.file_digest(stream, "sha256").digest()

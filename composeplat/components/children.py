@@ -111,7 +111,14 @@ class ComposeService(Child):
         aliases = self._registrar.former_names.aliases(str(name))
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True, aliases=aliases)
         resource = build_image(
-            str(name), image, builder, kept, bases, self._registrar.logins, late=self._registrar.late.texts
+            str(name),
+            image,
+            builder,
+            kept,
+            bases,
+            self._registrar.logins,
+            late=self._registrar.late.texts,
+            undetected=self._registrar.undetected,
         )
         loader = self._registrar.loader if image.is_loaded else None
         built[self._plan.name] = (

@@ -22,7 +22,7 @@ from typing import Any
 
 import pulumi
 
-from composeplat.components.build_contexts import hash_undetected, link_folder
+from composeplat.components.build_contexts import UndetectedChanges, link_folder
 from composeplat.components.image_loading import export_folder
 from composeplat.components.late_texts import LateTexts
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
@@ -52,16 +52,13 @@ def build_image(
     logins: Mapping[str, Login],
     *,
     late: LateTexts,
+    undetected: UndetectedChanges,
 ) -> pulumi.CustomResource:
     """Register a build; the ``ref`` of a pushed image is its reference by digest. ``bases`` are images, by context.
 
     ``logins`` are logins by registry; without any, the provider uses those of the Docker configuration.
     """
-    build = image.build
-    if image.derived:
-        # Stacks of one environment in several namespaces may build at the same time.
-        owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{without_random(image.reference)}"
-        build = replace(build, context=copy_host_content(owner, image.contents, image.left_out))
+    build = _with_host_content(image)
     resource: pulumi.CustomResource = _image_class()(
         name,
         # The provider returns a digest for full references only.
@@ -71,9 +68,18 @@ def build_image(
         registries=[_registry(name, login, late) for name, login in logins.items()] or None,
         builder={"name": builder} if builder else None,
         opts=opts,
-        **_arguments(build, bases, late),
+        **_arguments(build, bases, late, undetected.hash(build)),
     )
     return resource
+
+
+def _with_host_content(image: ImageBuild) -> Build:
+    """Return the build; of a derived image, with a copy of its host content as the context."""
+    if not image.derived:
+        return image.build
+    # Stacks of one environment in several namespaces may build at the same time.
+    owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{without_random(image.reference)}"
+    return replace(image.build, context=copy_host_content(owner, image.contents, image.left_out))
 
 
 @functools.cache
@@ -100,7 +106,9 @@ def _destination(image: ImageBuild) -> dict[str, Any]:
     return {"push": False, "exports": [{"oci": {"dest": str(folder), "tar": False}}]}
 
 
-def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateTexts) -> dict[str, Any]:
+def _arguments(
+    build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateTexts, fingerprint: str
+) -> dict[str, Any]:
     context: dict[str, Any] = {"location": _location(build.context)}
     if build.additional_contexts:
         context["named"] = {
@@ -109,7 +117,6 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateT
             }
             for name, place in build.additional_contexts.items()
         }
-    fingerprint = hash_undetected(build)
     args = late.all({**build.args, _FINGERPRINT_ARG: fingerprint} if fingerprint else build.args)
     secrets = late.all({secret.name: _value(secret) for secret in build.secrets})
     asked = {

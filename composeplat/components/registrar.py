@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import pulumi
 
+from composeplat.components.build_contexts import UndetectedChanges
 from composeplat.components.definition import plain_logins
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.image_ports import ImagePorts
@@ -61,6 +62,7 @@ class Registrar:
         self.built: dict[str, pulumi.Resource] = {}
         """The builds, by service."""
         self.awaited_builds: list[pulumi.Resource] = []
+        self.undetected = UndetectedChanges()
         self.logins = logins
         self.loader = loader
         self.ports = ImagePorts(plain_logins(logins))

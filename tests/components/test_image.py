@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from composeplat.components.image import copy_host_content
 from composeplat.components.program import declare
 from composeplat.components.stack import ComposeStack
+from composeplat.compose.load.context_links import links_and_empty_folders
 from tests.components.test_stack import SECRET, run
 from tests.conftest import Folder, Project
 
@@ -299,6 +300,32 @@ def test_links_and_empty_folders_of_a_context(project: Project) -> None:
 
     assert len({"", before, after, *dangling, with_folder}) == 6
     assert fingerprint(project, {"current": "api"}) == before
+
+
+def test_contexts_of_several_images(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that several images are built from is walked and read once, and again in the next run."""
+    walked: list[str] = []
+    read: list[str] = []
+
+    def walk(folder: str, ignore_files: Iterable[str]) -> Iterator[tuple[str, str]]:
+        walked.append(f"{Path(folder).name}/{' '.join(ignore_files)}")
+        return links_and_empty_folders(folder, ignore_files)
+
+    def paths(folder: str) -> list[str]:
+        read.append(Path(folder).name)
+        return [f"{folder}/a"]
+
+    monkeypatch.setattr("composeplat.components.build_contexts.links_and_empty_folders", walk)
+    monkeypatch.setattr("composeplat.components.build_contexts._paths", paths)
+    build = "{context: ., additional_contexts: {a: ./common}}"
+    text = "services:\n" + "".join(f"  s{number}: {{build: {build}}}\n" for number in range(3))
+    made = project({"compose.yaml": text, **DOCKERFILES, ".dockerignore": "x\n"})
+    for _ in range(2):
+        run(lambda: ComposeStack("shop", file=made.path / "compose.yaml", registry="localhost", variables={}))
+        assert walked == ["demo/Dockerfile.dockerignore .dockerignore", "common/.dockerignore"]
+        assert read == ["common"]
+        walked.clear()
+        read.clear()
 
 
 def test_links_of_a_further_context(project: Project) -> None:

@@ -116,7 +116,7 @@ def test_the_record_of_the_original_is_broken(
     asleep: dict[str, str],
     suspended: list[bool],
 ) -> None:
-    """The service runs again by the plan, with a note: it stayed without pods. One that sleeps goes on sleeping."""
+    """The service runs again by the plan, with a note: it stayed without pods. One that sleeps stays asleep."""
     notes: list[str] = []
     monkeypatch.setattr("composeplat.progress.note", notes.append)
     job = {**JOB, "metadata": {**JOB["metadata"], "annotations": asleep}}
