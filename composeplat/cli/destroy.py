@@ -49,7 +49,8 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     for name in outcome.deleted_volumes:
         progress.conclude(f"volume {name} and its data are deleted")
     for name in outcome.kept:
-        progress.conclude(f"volume {name} and its data stay; the next deploy uses them, --volumes deletes them")
+        use = "no service of the file uses it" if name in outcome.unused else "the next deploy uses them"
+        progress.conclude(f"volume {name} and its data stay; {use}, --volumes deletes them")
     return Exit.DONE
 
 

@@ -57,6 +57,8 @@ class Outcome:
     failures: list[Failure] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     """Volumes that stay."""
+    unused: list[str] = field(default_factory=list)
+    """Of these, the volumes that the next deploy does not use."""
     deleted_volumes: list[str] = field(default_factory=list)
     """Volumes whose data is deleted."""
     removed: list[str] = field(default_factory=list)

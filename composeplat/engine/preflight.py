@@ -290,13 +290,25 @@ def lost_objects(state: Mapping[str, Any], live_state: LiveState) -> Iterator[tu
             yield key, resource
 
 
-def left_claims(plan: Plan, live_state: LiveState, leaving: Collection[Key]) -> list[str]:
-    """Return the claims of anonymous volumes that stay when their workloads leave, or are made again without them."""
-    kept = [
+def _anonymous_claims(plan: Plan) -> list[str]:
+    """Return the names of the claims of anonymous volumes, without the number of the pod."""
+    return [
         f"{template['metadata']['name']}-{desired.name}-"
         for desired in plan.objects
         for template in desired.manifest.get("spec", {}).get("volumeClaimTemplates") or ()
     ]
+
+
+def unused_claims(plan: Plan, live_state: LiveState) -> set[str]:
+    """Return the claims of the environment that no deploy of the plan uses."""
+    used, anonymous = set(object_keys(plan.objects)), _anonymous_claims(plan)
+    ours = (name for kind, name in live_state.ours(plan.environment) if kind == CLAIM)
+    return {name for name in ours if (CLAIM, name) not in used and name.rstrip("0123456789") not in anonymous}
+
+
+def left_claims(plan: Plan, live_state: LiveState, leaving: Collection[Key]) -> list[str]:
+    """Return the claims of anonymous volumes that stay when their workloads leave, or are made again without them."""
+    kept = _anonymous_claims(plan)
     return [
         name
         for (kind, name), head in live_state.ours(plan.environment).items()

@@ -438,6 +438,16 @@ def test_a_destroy(seam: Seam) -> None:
     assert (found["deleted"], found["kept_volumes"], found["seconds"]) == (2, ["kept"], 4)
 
 
+def test_destroy_of_an_environment_with_a_volume_that_left_the_file(seam: Seam) -> None:
+    """The next deploy does not use it."""
+    seam.gives("destroy.destroy", Came(removed=["Job/stray"], kept=["kept", "old (1Gi)"], unused=["old (1Gi)"]))
+
+    assert seam.platform("destroy").stderr.splitlines()[-2:] == [
+        "volume kept and its data stay; the next deploy uses them, --volumes deletes them",
+        "volume old (1Gi) and its data stay; no service of the file uses it, --volumes deletes them",
+    ]
+
+
 def test_destroy_names_the_volumes_it_deletes(seam: Seam) -> None:
     seam.gives("destroy.destroy", Came(removed=["PersistentVolumeClaim/data"], deleted_volumes=["data (1Gi)"]))
 

@@ -19,6 +19,7 @@ from composeplat.engine.preflight import (
     object_keys,
     rename_replaced,
     unknown_to_state,
+    unused_claims,
     volumes_to_replace,
 )
 from composeplat.plan import Plan
@@ -568,3 +569,23 @@ def test_a_volume_that_grows_where_classes_can_not_be_seen(project: Project) -> 
     live_state.claims["data"] = claim("3Gi")
     (line,) = messages_of(reading, live_state)
     assert line.endswith("the file changes its size from 3Gi to 2Gi [volume-replacement]")
+
+
+def test_claims_that_no_deploy_uses(project: Project) -> None:
+    """Of an environment: those of volumes that left the file, and not those of named and anonymous volumes in it."""
+    plan = read(project, TEXT.replace("'data:/data'", "'data:/data', /srv")).plan
+    assert plan is not None
+    (template,) = (
+        found["metadata"]["name"]
+        for desired in plan.objects
+        for found in desired.manifest.get("spec", {}).get("volumeClaimTemplates", ())
+    )
+    names = ["data", f"{template}-web-0", f"{template}-web-12", f"{template}-api-0", "old"]
+    live_state = LiveState(
+        object_metadata={
+            **object_metadata([(CLAIM, name) for name in names], OWN_LABELS),
+            **head(CLAIM, "of-another", {**OWN_LABELS, "dev.platform.com/environment": "blog"}),
+        }
+    )
+
+    assert unused_claims(plan, live_state) == {f"{template}-api-0", "old"}

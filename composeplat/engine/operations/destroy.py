@@ -13,7 +13,7 @@ from composeplat.engine.events import Events
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Outcome
-from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, lost_objects, object_keys
+from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, lost_objects, object_keys, unused_claims
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.providers import release_providers
 from composeplat.engine.pulumi_process import PulumiResult
@@ -72,6 +72,7 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
             api.delete(api_path(kind, stack.namespace, name))
     found = _claims(ours, live_state)
     outcome.kept = [] if volumes else found
+    outcome.unused = [_with_size(name, live_state) for name in unused_claims(plan, live_state)]
     outcome.deleted_volumes = found if volumes else []
     if not outcome.kept:
         forget_project(api, stack.environment_name, stack.namespace)
