@@ -265,7 +265,21 @@ class WakeUp:
         return port if probe_port(self.api, self.plan.namespace, pod, port) is False else None
 
 
-def service_names(plan: Plan, keys: Collection[Key]) -> dict[Key, str]:
-    """Workload -> the name of its service; a workload that has left the definition keeps its own name."""
-    known = {service.cluster_name: service.name for service in plan.services}
-    return {key: known.get(key[1], key[1]) for key in keys}
+def service_names(plan: Plan, keys: Collection[Key]) -> list[str]:
+    """The services in the pods of workloads; a workload that has left the definition keeps its own name."""
+    names: dict[str, list[str]] = {}
+    for service in plan.services:
+        names.setdefault(service.workload_name, []).append(service.name)
+    return [name for key in keys for name in names.get(key[1], [key[1]])]
+
+
+def by_service(plan: Plan, counts: Mapping[Key, int]) -> dict[str, tuple[Key, int]]:
+    """Of workloads and their numbers of pods: the service that a workload is of -> both.
+
+    The services that run in its pods are left out: their workload wakes when the dependencies of its own service allow.
+    """
+    return {
+        service.name: (service.workload, counts[service.workload])
+        for service in plan.services
+        if not service.pod_of and service.workload in counts
+    }

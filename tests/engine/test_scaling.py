@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.scaling import (
     WakeUp,
+    by_service,
     can_sleep,
     count_pods,
     is_sleep_entry,
@@ -187,10 +189,23 @@ def test_pods_that_are_left() -> None:
 
 def test_a_service_that_left_the_file_goes_by_its_own_name() -> None:
     """Anyone who is reported of it knows its workload."""
-    assert service_names(plan("Web.One"), [("Deployment", "web-one"), ("Job", "old")]) == {
-        ("Deployment", "web-one"): "Web.One",
-        ("Job", "old"): "old",
-    }
+    assert service_names(plan("Web.One"), [("Deployment", "web-one"), ("Job", "old")]) == ["Web.One", "old"]
+
+
+def with_sidecar(*names: str) -> Plan:
+    """A plan whose service `log` runs in the pods of `web`."""
+    whole = plan(*names)
+    services = (replace(service, pod_of="web") if service.name == "log" else service for service in whole.services)
+    return replace(whole, services=tuple(services))
+
+
+@pytest.mark.parametrize("names", [("web", "log"), ("log", "web")])
+def test_services_in_the_pods_of_another(names: tuple[str, ...]) -> None:
+    """They are named with it, as they sleep with it; what wakes, by its own dependencies, is the other one."""
+    whole = with_sidecar(*names)
+
+    assert service_names(whole, [("Deployment", "web")]) == [*names]
+    assert by_service(whole, {("Deployment", "web"): 2, ("Job", "old"): 1}) == {"web": (("Deployment", "web"), 2)}
 
 
 # the mark -------------------------------------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, ch
     """
     asleep = sleeping_workloads_of(plan, live_state, chosen)
     if asleep:
-        stack.note(f"waking sleeping services: {', '.join(service_names(plan, asleep).values())}")
+        stack.note(f"waking sleeping services: {', '.join(service_names(plan, asleep))}")
     delete(stack, api, [key for key in asleep if key[0] in ("Job", "DaemonSet")], "that slept")
     counts = sleeping_workloads(live_state, plan.environment)
     wake_autoscaled(api, plan, {key: counts[key] for key in asleep})

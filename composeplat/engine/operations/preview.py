@@ -156,5 +156,5 @@ def _surprises(part: Plan, live_state: LiveState, state: Mapping[str, Any]) -> I
         yield f"{unknown} {are} shown as new, and there already: the state does not know them; a deploy takes them up"
     asleep = sleeping_workloads_of(part, live_state, [service.name for service in part.services])
     if asleep:
-        names = ", ".join(service_names(part, asleep).values())
+        names = ", ".join(service_names(part, asleep))
         yield f"asleep: {names}; a deploy wakes them, and so does 'platform wake'"

@@ -20,6 +20,7 @@ from composeplat.engine.preflight import Key
 from composeplat.engine.rollout import open_rollout
 from composeplat.engine.scaling import (
     WakeUp,
+    by_service,
     can_sleep,
     count_pods,
     read_workloads,
@@ -95,10 +96,9 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
 def _wake_workloads(
     stack: Stack, api: Api, plan: Plan, asleep: Mapping[Key, int], *, in_order: bool, wait: bool, timeout: float
 ) -> list[Failure]:
-    planned = {service.workload: service.name for service in plan.services}
-    for key in asleep.keys() - planned.keys():
+    known = by_service(plan, asleep)
+    for key in asleep.keys() - {key for key, _ in known.values()}:
         scale_up(api, stack.namespace, key, asleep[key])
-    known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
     with open_rollout(stack, api, plan, known, timeout) as rollout:
         WakeUp(
             plan=plan,
@@ -116,7 +116,7 @@ def _wake_workloads(
 
 def _outcome(plan: Plan, keys: Collection[Key], dev_workloads: Collection[str], started: float) -> Outcome:
     return Outcome(
-        services=tuple(service_names(plan, keys).values()),
+        services=tuple(service_names(plan, keys)),
         developed=tuple(service.name for service in plan.services if service.cluster_name in dev_workloads),
         seconds=time.monotonic() - started,
     )
