@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,14 +29,25 @@ from composeplat.plan.arguments import escape
 class LateTexts:
     def __init__(self) -> None:
         self._values: dict[str, pulumi.Output[Any]] = {}
+        self._checks: dict[str, Callable[[str], str]] = {}
+        """What makes the text of a value where an object has it, or raises an error."""
 
-    def add(self, name: str, value: pulumi.Input[Any], *, is_secret: bool = False) -> str:
+    def add(
+        self,
+        name: str,
+        value: pulumi.Input[Any],
+        *,
+        is_secret: bool = False,
+        check: Callable[[str], str] | None = None,
+    ) -> str:
         """Return a plain value as it is, and a placeholder for an output; with ``is_secret``, it becomes a secret."""
         if isinstance(value, str | int | float) or value is None:
             return as_text(value)
         placeholder = make_placeholder(name)
         output: pulumi.Output[Any] = pulumi.Output.from_input(value).apply(partial(check_value, name))
         self._values[placeholder] = pulumi.Output.secret(output) if is_secret else output
+        if check is not None:
+            self._checks[placeholder] = check
         return placeholder
 
     @property
@@ -79,12 +90,17 @@ class LateTexts:
 
         def joined(values: list[Any]) -> str:
             texts = [
-                (escape(as_text(value)) if escapes else as_text(value)) if part in self._values else part
+                self._known_text(part, value, escapes=escapes) if part in self._values else part
                 for part, value in zip(parts, values, strict=True)
             ]
             return join_values(parts, texts)
 
         return pulumi.Output.all(*(self._values.get(part, part) for part in parts)).apply(joined)
+
+    def _known_text(self, placeholder: str, value: Any, *, escapes: bool) -> str:
+        check = self._checks.get(placeholder)
+        text = check(as_text(value)) if check else as_text(value)
+        return escape(text) if escapes else text
 
     def number(self, placeholder: str) -> pulumi.Input[int]:
         value = self._values[placeholder]

@@ -1,12 +1,14 @@
 """The arguments of a component that must be plain values, as they decide the plan.
 
 Owns the check of their types, by those of their defaults: an output would count as true or as a text without a value,
-and so would a text such as ``"false"``, which a configuration returns for what is no text there.
+and so would a text such as ``"false"``, which a configuration returns for what is no text there. Owns the check of
+settings that are outputs, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,9 @@ def read_options(given: Mapping[str, Any], late: LateTexts) -> dict[str, Any]:
     """Return the settings that a program gives, by the names of their options."""
     rows = [row for row in SETTINGS.values() if row.argument in given]
     return {
-        row.name: late.add(row.argument, given[row.argument]) if row.may_be_output else _setting(row, given)
+        row.name: late.add(row.argument, given[row.argument], check=partial(check_late, row))
+        if row.may_be_output
+        else _setting(row, given)
         for row in rows
     }
 
@@ -31,6 +35,16 @@ def _setting(row: Setting, given: Mapping[str, Any]) -> Any:
     # No comparison holds for "not a number".
     if row.minimum is not None and not value >= row.minimum:
         raise pulumi.RunError(f"'{row.argument}' must be at least {row.minimum:g}, not {value:g}")
+    return value
+
+
+def check_late(row: Setting, text: str) -> str:
+    """Check the value of an output as a plain one is checked; without a value it is too late for the default."""
+    value = row.normalize(text)
+    if not value or not row.is_valid(value):
+        # The message leaves out the value, which may be confidential.
+        problem = "is empty, and " if not value else ""
+        raise pulumi.RunError(f"the value of {row.argument} {problem}must be {row.requirement}")
     return value
 
 

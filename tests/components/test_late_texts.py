@@ -13,7 +13,9 @@ import pulumi
 import pytest
 
 from composeplat.components.late_texts import LateTexts, as_number, as_text
+from composeplat.components.plain_arguments import check_late
 from composeplat.components.stack import ComposeStack
+from composeplat.compose.options import SETTINGS
 from composeplat.plan.fingerprint import HASH_ANNOTATION
 from tests.components.test_stack import SECRET, Registered, run
 from tests.conftest import Folder, Project
@@ -168,6 +170,38 @@ def test_namespace_and_domain(folder: Folder) -> None:
     (rule,) = found.inputs("Ingress")["spec"]["rules"]
     assert rule["host"] == "web-team-7.apps.example"
     assert found.hooks == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "problem"),
+    [
+        ("namespace", None, "is empty, and must be a name of at most 63 lowercase letters"),
+        ("namespace", "My Team", "must be a name of at most 63 lowercase letters"),
+        ("endpoint_domain", "", "is empty, and must be a DNS name such as apps.example.com"),
+        ("endpoint_domain", "https://a.example", "must be a DNS name such as apps.example.com"),
+    ],
+)
+def test_a_setting_that_is_wrong(argument: str, value: object, problem: str) -> None:
+    """A setting that is an output is checked like a plain one: without a namespace, objects would be in the default."""
+    (setting,) = [row for row in SETTINGS.values() if row.argument == argument]
+    with pytest.raises(pulumi.RunError) as raised:
+        check_late(setting, as_text(value))
+
+    assert str(raised.value).startswith(f"the value of {argument} {problem}")
+
+
+def test_a_setting_that_nothing_has(folder: Folder) -> None:
+    """A file without public ports needs no domain, so an output may have none."""
+    folder.write({"compose.yaml": "services: {web: {image: nginx}}"})
+
+    assert registered(folder, endpoint_domain=lambda: output(None)).inputs("Deployment")
+
+
+def test_the_form_of_a_setting(folder: Folder) -> None:
+    """The case of a domain and its last dot change nothing, as for a plain one."""
+    found = registered(folder, endpoint_domain=lambda: output("Apps.Example."))
+
+    assert found.inputs("Ingress")["spec"]["rules"][0]["host"] == "web-team.apps.example"
 
 
 def test_waiting_needs_a_plain_namespace(folder: Folder) -> None:
