@@ -14,7 +14,7 @@ from dataclasses import replace
 import pulumi
 
 from composeplat.components.default_cluster import DefaultCluster
-from composeplat.components.late_texts import LateTexts
+from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.plain_arguments import plain_list, plain_mapping
 from composeplat.compose.load import Loaded, find_logins, load_definition
 from composeplat.compose.load.build_inputs import check_builds
@@ -114,13 +114,13 @@ def _unchecked(plan: Plan) -> Iterator[str]:
         yield f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
 
 
-def read_shell(variables: Mapping[str, pulumi.Input[str]] | None, late: LateTexts) -> dict[str, str]:
+def read_shell(variables: Mapping[str, VariableValue] | None, late: LateTexts) -> dict[str, str]:
     """Return the variables that a program gives, else those of its process."""
     given = dict(os.environ) if variables is None else plain_mapping("variables", variables)
     return {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
 
 
-def parse_images(images: Mapping[str, pulumi.Input[str]] | None, late: LateTexts) -> dict[str, str]:
+def parse_images(images: Mapping[str, pulumi.Input[str] | None] | None, late: LateTexts) -> dict[str, str]:
     """Check the images that a program gives; those that are outputs when their values are known."""
     return {
         service: _check_image(service, image, parse_image)
@@ -204,7 +204,7 @@ def plain_logins(logins: Mapping[str, Login]) -> dict[str, Login]:
     return {name: login for name, login in logins.items() if not has_placeholder(f"{login.user}{login.password}")}
 
 
-def parse_logins(registries: Sequence[Mapping[str, pulumi.Input[str]]], late: LateTexts) -> dict[str, Login]:
+def parse_logins(registries: Sequence[Mapping[str, pulumi.Input[str]]] | None, late: LateTexts) -> dict[str, Login]:
     written = [
         {key: late.add(f"registries[{index}].{key}", value) for key, value in entry.items()}
         for index, entry in enumerate(plain_list("registries", registries, "a dictionary", Mapping))

@@ -25,6 +25,9 @@ from composeplat.compose.placeholders import (
 )
 from composeplat.plan.arguments import escape
 
+#: What a program gives for the value of a variable: configurations and outputs have numbers, booleans and None too.
+VariableValue = pulumi.Input[str | float | bool | None]
+
 
 class LateTexts:
     def __init__(self) -> None:

@@ -12,23 +12,42 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pulumi
 
 from composeplat.components.children import ComposeEndpoints, ComposeService, ComposeVolume, Parts
 from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.definition import parse_logins, plan_definition, read_shell
-from composeplat.components.late_texts import LateTexts
+from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.moved_resources import FormerNames
 from composeplat.components.plain_arguments import plain, read_options
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import SERVICE_TYPE
 from composeplat.compose.init_jobs import is_init_job
-from composeplat.compose.options import SETTINGS, Request
+from composeplat.compose.options import Request
 from composeplat.plan import Plan, ServicePlan
 
 _OUTSIDE_OPTION = "allow_outside=True"
+
+
+class ServiceSettings(TypedDict, total=False):
+    """The arguments of ``Service`` that are those of ``ComposeStack``; None counts as not given."""
+
+    namespace: pulumi.Input[str] | None
+    full: bool | None
+    profiles: Sequence[str] | None
+    endpoint_domain: pulumi.Input[str] | None
+    registry: pulumi.Input[str] | None
+    ingress_class: str | None
+    gateway: str | None
+    tls_secret: str | None
+    tls_issuer: str | None
+    pod_security: str | None
+    fill_image: str | None
+    pull_secret: bool | None
+    allow_outside: bool | None
+    builder: str | None
 
 
 class Service(ComposeService):
@@ -48,12 +67,12 @@ class Service(ComposeService):
         name: str,
         *,
         compose: str,
-        service_name: str = "",
-        environment_name: str = "",
-        variables: Mapping[str, pulumi.Input[str]] | None = None,
-        registries: Sequence[Mapping[str, pulumi.Input[str]]] = (),
+        service_name: str | None = "",
+        environment_name: str | None = "",
+        variables: Mapping[str, VariableValue] | None = None,
+        registries: Sequence[Mapping[str, pulumi.Input[str]]] | None = (),
         opts: pulumi.ResourceOptions | None = None,
-        **settings: Any,
+        **settings: Unpack[ServiceSettings],
     ) -> None:
         pulumi.ComponentResource.__init__(self, SERVICE_TYPE, name, None, opts)
         late, cluster = LateTexts(), DefaultCluster.of(self)
@@ -106,8 +125,6 @@ def _single_service(plan: Plan, name: str) -> ServicePlan:
 
 
 def _options(settings: Mapping[str, Any], late: LateTexts) -> dict[str, Any]:
-    # No hook waits for a condition, so there is no timeout.
-    known = {row.argument for option, row in SETTINGS.items() if option != "timeout"}
-    if unknown := sorted(settings.keys() - known):
+    if unknown := sorted(settings.keys() - ServiceSettings.__annotations__.keys()):
         raise TypeError(f"Service() got unexpected arguments: {', '.join(unknown)}")
     return read_options(settings, late)

@@ -32,7 +32,7 @@ from composeplat.components.definition import (
 )
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image_loading import ImageLoader
-from composeplat.components.late_texts import LateTexts
+from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.moved_resources import FormerNames, Moved, MovedResources, with_selectors
 from composeplat.components.plain_arguments import plain, plain_paths, read_options
 from composeplat.components.registrar import Registrar, Transforms
@@ -73,27 +73,27 @@ class ComposeStack(pulumi.ComponentResource):
         self,
         name: str,
         *,
-        file: str | Path | Sequence[str | Path] = (),
-        environment_name: str = "",
-        namespace: pulumi.Input[str] = "",
-        full: bool = False,
-        profiles: Sequence[str] = (),
-        endpoint_domain: pulumi.Input[str] = "",
-        registry: pulumi.Input[str] = "",
-        ingress_class: str = "",
-        gateway: str = "",
-        tls_secret: str = "",
-        tls_issuer: str = "",
-        pod_security: str = "",
-        fill_image: str = "",
-        pull_secret: bool = False,
-        allow_outside: bool = False,
-        env_files: Sequence[str | Path] = (),
-        variables: Mapping[str, pulumi.Input[str]] | None = None,
-        images: Mapping[str, pulumi.Input[str]] | None = None,
-        builder: str = "",
-        timeout: float = DEFAULT_TIMEOUT_S,
-        registries: Sequence[Mapping[str, pulumi.Input[str]]] = (),
+        file: str | Path | Sequence[str | Path] | None = (),
+        environment_name: str | None = "",
+        namespace: pulumi.Input[str] | None = "",
+        full: bool | None = False,
+        profiles: Sequence[str] | None = (),
+        endpoint_domain: pulumi.Input[str] | None = "",
+        registry: pulumi.Input[str] | None = "",
+        ingress_class: str | None = "",
+        gateway: str | None = "",
+        tls_secret: str | None = "",
+        tls_issuer: str | None = "",
+        pod_security: str | None = "",
+        fill_image: str | None = "",
+        pull_secret: bool | None = False,
+        allow_outside: bool | None = False,
+        env_files: Sequence[str | Path] | None = (),
+        variables: Mapping[str, VariableValue] | None = None,
+        images: Mapping[str, pulumi.Input[str] | None] | None = None,
+        builder: str | None = "",
+        timeout: float | None = DEFAULT_TIMEOUT_S,
+        registries: Sequence[Mapping[str, pulumi.Input[str]]] | None = (),
         transforms: Mapping[str, Transforms] | None = None,
         extras: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         aliases: Mapping[str, Moved] | None = None,
@@ -154,14 +154,14 @@ class ComposeStack(pulumi.ComponentResource):
         if waits and late.is_late(plan.namespace):
             raise pulumi.RunError("'waits=True' needs a 'namespace' that is a plain value")
         if waits and gate is None and not pulumi.runtime.is_dry_run():
-            gate = _default_gate(plan, timeout, cluster, opts.parent if opts else None)
+            gate = _default_gate(plan, timeout or DEFAULT_TIMEOUT_S, cluster, opts.parent if opts else None)
         registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
         registrar.extras = plan_extra_objects(plan, extras, transforms)
         registrar.transforms = transforms or {}
         registrar.moved = MovedResources(aliases, plan.objects)
         registrar.rewritten = rewritten or {}
         registrar.former_names = FormerNames(self, opts.parent if opts else None)
-        self._register(name, needed or plan, registrar, gate if waits else None, builder, building)
+        self._register(name, needed or plan, registrar, gate if waits else None, builder or "", building)
         self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
         self.urls = pulumi.Output.all(*(late.text(url) for endpoint in plan.endpoints for url in endpoint.urls))
         self.register_outputs({"urls": self.urls})

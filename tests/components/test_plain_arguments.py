@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pulumi
 import pytest
 from pulumi.runtime.config import set_all_config
 
+from composeplat.components.late_texts import VariableValue
 from composeplat.components.program import declare_configured
-from composeplat.components.service import Service
+from composeplat.components.service import Service, ServiceSettings
+from composeplat.components.stack import ComposeStack
+from composeplat.compose.options import SETTINGS
 from tests.components.test_stack import folder, run, stack
 from tests.conftest import Folder
 
@@ -93,6 +98,25 @@ def test_none(folder: Folder) -> None:
 
     assert run(lambda: stack(folder, **nothing)).everything == run(lambda: stack(folder)).everything
     assert run(lambda: stack(folder, images={"web": None})).everything == run(lambda: stack(folder)).everything
+
+
+@pytest.mark.parametrize("component", [ComposeStack, Service])
+def test_types_of_arguments(component: type) -> None:
+    """Type checkers allow what a program may give: None for an argument, and other values than texts for variables."""
+    parameters = inspect.signature(component, eval_str=True).parameters
+    types = {name: found.annotation for name, found in parameters.items() if name != "settings"}
+
+    assert {name for name, found in types.items() if type(None) not in get_args(found)} <= {"name", "compose"}
+    assert types["variables"] == Mapping[str, VariableValue] | None
+    assert {str, float, bool, type(None)} < set(get_args(VariableValue))
+
+
+def test_settings_of_a_service_alone() -> None:
+    """They are those of a stack, but for the timeout: no hook waits for a condition."""
+    annotations = ServiceSettings.__annotations__
+
+    assert annotations.keys() == {row.argument for row in SETTINGS.values()} - {"timeout"}
+    assert all(found.__forward_arg__.endswith(" | None") for found in annotations.values())
 
 
 def test_a_service_alone() -> None:
