@@ -15,7 +15,7 @@ import pulumi
 
 from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.late_texts import LateTexts, VariableValue
-from composeplat.components.plain_arguments import plain_list, plain_mapping
+from composeplat.components.plain_arguments import check_functions, plain_list, plain_mapping
 from composeplat.compose.load import Loaded, find_logins, load_definition
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.model import Project, Service
@@ -116,7 +116,7 @@ def _unchecked(plan: Plan) -> Iterator[str]:
 
 def read_shell(variables: Mapping[str, VariableValue] | None, late: LateTexts) -> dict[str, str]:
     """Return the variables that a program gives, else those of its process."""
-    given = dict(os.environ) if variables is None else plain_mapping("variables", variables)
+    given = dict(os.environ) if variables is None else plain_mapping("variables", variables, may_have_outputs=True)
     return {key: late.add(key, value, is_secret=looks_secret(key)) for key, value in given.items()}
 
 
@@ -126,7 +126,7 @@ def parse_images(images: Mapping[str, pulumi.Input[str] | None] | None, late: La
         service: _check_image(service, image, parse_image)
         if isinstance(image, str)
         else late.add(f"images[{service}]", _checked_output(service, image))
-        for service, image in plain_mapping("images", images).items()
+        for service, image in plain_mapping("images", images, may_have_outputs=True).items()
         if image is not None
     }
 
@@ -192,11 +192,19 @@ def plan_extra_objects(
     plan: Plan, extras: Extras | None, transforms: Mapping[str, object] | None
 ) -> dict[str, tuple[ExtraObject, ...]]:
     """Complete the manifests of ``extras``; wrong ones end the program, and so do names of no service."""
+    functions = plain_mapping("transforms", transforms)
+    manifests = {
+        service: plain_list(f"extras[{service}]", found, "a dictionary", Mapping)
+        for service, found in plain_mapping("extras", extras).items()
+    }
     try:
-        check_services(plan, "transforms", transforms or {})
-        return plan_extras(plan, extras or {})
+        check_services(plan, "transforms", functions)
+        planned = plan_extras(plan, manifests)
     except ComposeplatError as error:
         raise pulumi.RunError(with_hint(error)) from error
+    for service, found in functions.items():
+        check_functions(f"transforms[{service}]", found)
+    return planned
 
 
 def plain_logins(logins: Mapping[str, Login]) -> dict[str, Login]:

@@ -8,11 +8,12 @@ or several. An alias is a URN, as ``pulumi stack --show-urns`` prints it, the na
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import pulumi
 
 from composeplat.components.definition import with_hint
-from composeplat.components.plain_arguments import plain_mapping
+from composeplat.components.plain_arguments import plain_list, plain_mapping, plain_texts
 from composeplat.components.resource_names import last_part
 from composeplat.diagnostics import ComposeplatError, join_some
 from composeplat.plan.desired import DesiredObject, Plan
@@ -26,7 +27,7 @@ class MovedResources:
     """The aliases of the objects of a plan."""
 
     def __init__(self, given: Mapping[str, Moved] | None = None, objects: Collection[DesiredObject] = ()) -> None:
-        self._given = dict(given or {})
+        self._given = {name: _listed(name, found) for name, found in plain_mapping("aliases", given).items()}
         known = {object_name(desired) for desired in objects} if given else set()
         for name in self._given:
             if name not in known:
@@ -37,10 +38,7 @@ class MovedResources:
 
     def of(self, desired: DesiredObject) -> list[str | pulumi.Alias] | None:
         given = self._given.get(object_name(desired))
-        if given is None:
-            return None
-        listed = [given] if isinstance(given, str | pulumi.Alias) else list(given)
-        return [_parse(alias) for alias in listed]
+        return None if given is None else [_parse(alias) for alias in given]
 
 
 class FormerNames:
@@ -79,7 +77,7 @@ def _named(urn: pulumi.Input[str], rest: str) -> pulumi.Output[pulumi.Alias]:
 def with_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]] | None) -> Plan:
     """Return the plan with the selectors that workloads have already; an error is one of the program."""
     given = plain_mapping("selectors", selectors)
-    kept = {name: plain_mapping(f"selectors[{name}]", labels) for name, labels in given.items()}
+    kept = {name: plain_texts(f"selectors[{name}]", labels) for name, labels in given.items()}
     try:
         return keep_selectors(plan, kept)
     except ComposeplatError as error:
@@ -88,6 +86,11 @@ def with_selectors(plan: Plan, selectors: Mapping[str, Mapping[str, str]] | None
 
 def object_name(desired: DesiredObject) -> str:
     return f"{desired.kind}/{desired.name}"
+
+
+def _listed(name: str, given: Any) -> tuple[str | pulumi.Alias, ...]:
+    listed = [given] if isinstance(given, str | pulumi.Alias) else given
+    return plain_list(f"aliases[{name}]", listed, "a text or a pulumi.Alias", str, pulumi.Alias)
 
 
 def _parse(alias: str | pulumi.Alias) -> str | pulumi.Alias:

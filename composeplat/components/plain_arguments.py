@@ -80,13 +80,33 @@ def plain_paths(name: str, value: Any) -> tuple[str, ...]:
     return tuple(str(path) for path in plain_list(name, value, "a path", str, Path) if path)
 
 
-def plain_mapping(name: str, value: Any) -> Mapping[str, Any]:
-    """Return a mapping, whose values may be outputs."""
-    if isinstance(value, pulumi.Output):
+def plain_mapping(name: str, value: Any, *, may_have_outputs: bool = False) -> Mapping[str, Any]:
+    """Return a mapping with texts as keys."""
+    if may_have_outputs and isinstance(value, pulumi.Output):
         raise pulumi.RunError(f"'{name}' must be a dictionary, not an output; its values may be outputs")
+    _refuse_output(name, value)
     _need(name, value, value is None or isinstance(value, Mapping), "a dictionary")
     found: Mapping[str, Any] = value or {}
+    for key in found:
+        if not isinstance(key, str):
+            raise pulumi.RunError(f"the keys of '{name}' must be texts, not {quoted(repr(key))}")
     return found
+
+
+def plain_texts(name: str, value: Any) -> dict[str, str]:
+    """Return a mapping with texts as keys and values."""
+    found = plain_mapping(name, value)
+    for key, text in found.items():
+        _refuse_output(f"{name}[{key}]", text)
+        _need(f"{name}[{key}]", text, isinstance(text, str), "a text")
+    return dict(found)
+
+
+def check_functions(name: str, value: Any) -> None:
+    """Refuse what is neither a function nor a list of functions."""
+    listed = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    for item in listed:
+        _need(name, item, callable(item), "a function or a list of functions")
 
 
 def _refuse_output(name: str, value: Any) -> None:

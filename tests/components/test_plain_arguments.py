@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -50,6 +50,20 @@ def test_an_output_in_a_list(folder: Folder) -> None:
     assert error(folder, "file", lambda: ["a.yaml", pulumi.Output.from_input("b.yaml")]) == f"'file[1]' {NO_OUTPUT}"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "place"),
+    [
+        ("extras", lambda made: made, "extras"),
+        ("extras", lambda made: {"web": made}, "extras[web]"),
+        ("selectors", lambda made: {"web": {"app": made}}, "selectors[web][app]"),
+        ("aliases", lambda made: {"Deployment/web": made}, "aliases[Deployment/web]"),
+    ],
+)
+def test_an_output_of_objects(folder: Folder, name: str, value: Callable[[Any], Any], place: str) -> None:
+    """What an object is, and what it was, is plain, too."""
+    assert error(folder, name, lambda: value(pulumi.Output.from_input("x"))) == f"'{place}' {NO_OUTPUT}"
+
+
 @pytest.mark.parametrize("name", ["variables", "images"])
 def test_an_output_of_many(folder: Folder, name: str) -> None:
     """Names of variables and services are plain, and their values may be outputs: the error says so."""
@@ -74,6 +88,21 @@ def test_an_output_of_many(folder: Folder, name: str) -> None:
         ("variables", ["A=b"], "'variables' must be a dictionary, not of type list"),
         ("selectors", {"web": "app"}, "'selectors[web]' must be a dictionary, not 'app'"),
         ("registries", ["a"], "'registries[0]' must be a dictionary, not 'a'"),
+        ("variables", {1: "a"}, "the keys of 'variables' must be texts, not '1'"),
+        ("selectors", {"web": {"app": 5}}, "'selectors[web][app]' must be a text, not of type int"),
+        ("extras", [{"kind": "ConfigMap"}], "'extras' must be a dictionary, not of type list"),
+        ("extras", {"web": {"kind": "ConfigMap"}}, "'extras[web]' must be a list, not of type dict"),
+        ("extras", {"web": ["web.yaml"]}, "'extras[web][0]' must be a dictionary, not 'web.yaml'"),
+        ("transforms", [print], "'transforms' must be a dictionary, not of type list"),
+        ("transforms", {"web": 5}, "'transforms[web]' must be a function or a list of functions, not of type int"),
+        ("transforms", {"web": ["x"]}, "'transforms[web]' must be a function or a list of functions, not 'x'"),
+        ("aliases", ["web"], "'aliases' must be a dictionary, not of type list"),
+        ("aliases", {"Deployment/web": {"name": "web"}}, "'aliases[Deployment/web]' must be a list, not of type dict"),
+        (
+            "aliases",
+            {"Deployment/web": [5]},
+            "'aliases[Deployment/web][0]' must be a text or a pulumi.Alias, not of type int",
+        ),
     ],
 )
 def test_another_type(folder: Folder, name: str, value: Any, message: str) -> None:
