@@ -246,7 +246,7 @@ def logs(
     simulated: IsSimulated = False,
 ) -> None:
     """Print the log of a part of the local cluster, also of a stopped one."""
-    from composeplat.cli.logs import clean_line
+    from composeplat.cli.console import clean_line
     from composeplat.local.layout import make_layout
     from composeplat.local.part_logs import find_log, read_lines
 

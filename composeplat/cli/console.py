@@ -8,7 +8,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
@@ -20,6 +22,10 @@ from composeplat.render.json_text import printable_json
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
 _DEFAULT_WIDTH = 100
+#: Sequences that move a cursor, color text, or set a title; and a shorter one that starts them.
+_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X].*?(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
+)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -237,3 +243,18 @@ def show_error(error: ComposeplatError, *, as_json: bool = False) -> None:
     text = f"{error}\n" + (f"  hint: {error.hint}\n" if error.hint else "")
     # Servers and plugins write parts of messages. What is hidden is known as it is, and not with its controls escaped.
     write_message(f"{word}: {printable(progress.masked_text(text))}")
+
+
+def clean_line(text: str) -> str:
+    """Remove control sequences for terminals from a line; tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c for c in _SEQUENCE.sub("", text) if c == "\t" or not _is_control(c))
+
+
+def _is_control(character: str) -> bool:
+    return (
+        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
+        or "\u202a" <= character <= "\u202e"
+        or "\u2066" <= character <= "\u2069"
+    )

@@ -5,9 +5,7 @@ Owns the format of a line: its prefix, its color, and the control characters tha
 
 from __future__ import annotations
 
-import re
 import sys
-import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import wants_color, write_output
+from composeplat.cli.console import clean_line, wants_color, write_output
 from composeplat.cli.environment_view import EnvironmentView, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_lines
@@ -39,10 +37,6 @@ app = App()
 Note = Callable[[str], None]
 
 _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
-#: Sequences that move a cursor, color text, or set a title; and a shorter one that starts them.
-_SEQUENCE = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X].*?(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
-)
 _ALL = "all"
 _POD_SUFFIX_CHARS = 6
 """The length of the end of a pod's name, with its dash."""
@@ -202,21 +196,6 @@ class Printer:
             return f"{prefix} "
         every = sorted(self.every)
         return f"\x1b[{_COLORS[every.index(name) % len(_COLORS) if name in every else 0]}m{prefix}\x1b[0m "
-
-
-def clean_line(text: str) -> str:
-    """Remove control sequences for terminals from a line; tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(c for c in _SEQUENCE.sub("", text) if c == "\t" or not _is_control(c))
-
-
-def _is_control(character: str) -> bool:
-    return (
-        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
-        or "\u202a" <= character <= "\u202e"
-        or "\u2066" <= character <= "\u2069"
-    )
 
 
 @app.command(

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 
 from composeplat import progress
 from composeplat.cli import options as opt
-from composeplat.cli.console import diagnostics_text, show_report, write_json, write_message
+from composeplat.cli.console import clean_line, diagnostics_text, show_report, write_json, write_message
 from composeplat.cli.definition_report import show_definition_report
 from composeplat.cli.endpoint_questions import ask_for_domain, find_endpoint_defaults
 from composeplat.cli.hidden_values import hide_earlier_secrets, hide_secrets_of, providers_of
@@ -305,18 +305,13 @@ def _report(failure: Failure, planned: Planned, code: str) -> Report:
 def _lines_text(failure: Failure) -> str:
     if not failure.lines:
         return ""
-    lines = "".join(f"    {cut(line)}\n" for line in _printable(failure.lines))
+    lines = "".join(f"    {cut(line)}\n" for line in map(clean_line, failure.lines))
     return f"  the last lines of {failure.source}:\n{lines}"
 
 
 def cut(text: str) -> str:
     """Mask a text of a container or the cluster, then cut it: a mask does not find a part of a secret."""
     return progress.masked_text(text)[:_MAX_LINE_CHARS]
-
-
-def _printable(lines: Iterable[str]) -> Iterable[str]:
-    for line in lines:
-        yield "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
 
 
 def failure_rows(outcome: Outcome, planned: Planned) -> list[dict[str, object]]:

@@ -18,7 +18,7 @@ import typer
 from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import is_terminal, place_row, wants_color, write_json, write_output
+from composeplat.cli.console import clean_line, is_terminal, place_row, wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
@@ -299,7 +299,7 @@ def status_screen(
 def _problem(row: StatusRow) -> Iterable[str]:
     yield _one_line(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else ""))
     for line in row.lines[-_MAX_LOG_LINES:]:
-        yield _one_line(f"    {line}")
+        yield f"    {clean_line(line)}"
     for mount in row.left_out:
         yield _one_line(f"    {left_out_line(mount)}")
 

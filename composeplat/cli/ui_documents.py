@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from composeplat import __version__, progress
-from composeplat.cli.console import as_data, place_row
-from composeplat.cli.logs import clean_line
+from composeplat.cli.console import as_data, clean_line, place_row
 from composeplat.cluster.logs import LogLine
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN

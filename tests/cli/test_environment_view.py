@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from composeplat.cli.console import write_output
+from composeplat.cli.console import clean_line, write_output
 from composeplat.cli.endpoints import endpoints_document, has_display
 from composeplat.cli.environment_view import fit_table
 from composeplat.cli.events import events_document, events_table
-from composeplat.cli.logs import Printer, clean_line, parse_since
+from composeplat.cli.logs import Printer, parse_since
 from composeplat.cli.status import status_document, status_screen
 from composeplat.cluster.endpoints import Address
 from composeplat.cluster.events import EnvironmentEvent
@@ -96,14 +96,17 @@ def test_status_with_its_reason() -> None:
     """Below a problem are the last lines that show it, and what its container lacks, each with its place."""
     place = {"path": "services.web.volumes[0]", "file": "compose.yaml", "line": 5, "column": 9}
     row = replace(
-        WEB, problem="failed with exit status 1", lines=("1", "2", "3", "4", "5", "no\x1b"), left_out=(place,)
+        WEB,
+        problem="failed with exit status 1",
+        lines=("1", "2", "3", "4", "\x1b[31m5\x1b[0m", "\tat main"),
+        left_out=(place,),
     )
     shown = status_screen("shop", "team", [row], NOW, urls=WEB.urls, width=None, color=False)
 
     assert shown.split("Problems\n")[1].split("\n\n")[0].splitlines() == [
         "  web: failed with exit status 1",
         *(f"    {number}" for number in range(2, 6)),
-        "    no\\x1b",
+        "    \tat main",
         "    left out of its container: services.web.volumes[0] (compose.yaml:5:9)",
     ]
 
