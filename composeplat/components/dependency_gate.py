@@ -99,7 +99,8 @@ class DependencyGate:
                     self.on_failure(edge.dependency, state.cause)
                 if state.allows(required=edge.required):
                     return True
-                self.on_waiting(edge.service, f"waits for {edge.dependency}: {state.message}")
+                if state.message:
+                    self.on_waiting(edge.service, f"waits for {edge.dependency}: {state.message}")
             clause = state.clause or self._reason_to_stop()
             if clause:
                 raise self._refuse(edge, clause)

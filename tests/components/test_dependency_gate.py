@@ -88,8 +88,9 @@ def test_a_cluster_that_is_silent_until_the_deadline() -> None:
 
 def test_a_dependency_that_fails() -> None:
     """Both are reported as data, and as a sentence, whatever the first word of the message is."""
-    why, failures, _ = held(KILLED, deadline=Deadline(60))
+    why, failures, messages = held(KILLED, deadline=Deadline(60))
 
+    assert messages == []
     assert why == "api waits for db, which was killed: out of memory (3 times)"
     assert {name: (diagnostic.code, diagnostic.message) for name, diagnostic in failures.items()} == {
         "db": ("crash-loop", "was killed: out of memory (3 times)"),
