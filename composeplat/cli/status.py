@@ -312,9 +312,9 @@ def _colored(line: str, row: StatusRow) -> str:
     color = _COLORS.get(row.state)
     if not color:
         return line
-    # A service may have the name of a state, and its name is first in the line.
-    name, word, rest = line[: len(row.service)], f" {row.state} ", line[len(row.service) :]
-    return name + rest.replace(word, f" \x1b[{color}m{row.state}\x1b[0m ", 1)
+    # A service may have the name of a state. Its name, which a narrow terminal cuts, is first in the line.
+    name, gap, rest = line.partition("  ")
+    return name + (gap + rest).replace(f" {row.state} ", f" \x1b[{color}m{row.state}\x1b[0m ", 1)
 
 
 @app.command(

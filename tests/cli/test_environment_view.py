@@ -121,6 +121,11 @@ def test_status_in_colors() -> None:
     )
 
 
+def test_status_in_colors_of_a_name_that_is_cut() -> None:
+    """The state has its color in a narrow terminal too."""
+    assert screen(40, color=True)[4].startswith("a-database-with-a-long-…  \x1b[31mfailing\x1b[0m")
+
+
 def test_status_as_json() -> None:
     """The form that programs read."""
     assert status_document("shop", "team", [WEB]) == {
