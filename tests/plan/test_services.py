@@ -85,22 +85,35 @@ def aliases(project: Project, test: Any) -> list[dict[str, Any]]:
 
 RULE = "traefik.http.routers.x.rule: 'Host(`a.b`)'"
 PORT = "traefik.http.services.x.loadbalancer.server.port"
+LISTED = ", and the service the port: expose: [{}]"
 
 
 @pytest.mark.parametrize(
-    ("keys", "port"),
+    ("keys", "port", "more"),
     [
-        pytest.param(f"labels: {{{RULE}, {PORT}: 3000}}", "3000", id="its-port"),
-        pytest.param(f"labels: {{{RULE}, {PORT}: '$P'}}", "PORT", id="of-a-variable"),
-        pytest.param(f"deploy: {{labels: {{{RULE}}}}}, ports: [80]", "PORT", id="a-private-port"),
+        pytest.param(f"labels: {{{RULE}, {PORT}: 3000}}", "3000", LISTED.format("3000"), id="its-port"),
+        pytest.param(f"labels: {{{RULE}, {PORT}: 80}}, expose: [80]", "80", "", id="a-port-that-it-lists"),
+        pytest.param(f"labels: {{{RULE}, {PORT}: 80}}, expose: [81]", "80", LISTED.format("80"), id="another-port"),
+        pytest.param(f"labels: {{{RULE}, {PORT}: '$P'}}", "PORT", LISTED.format("PORT"), id="of-a-variable"),
+        pytest.param(f"deploy: {{labels: {{{RULE}}}}}, ports: [80]", "PORT", "", id="a-private-port"),
     ],
 )
-def test_a_route_of_traefik(project: Project, keys: str, port: str) -> None:
+def test_a_route_of_traefik(project: Project, keys: str, port: str, more: str) -> None:
     """A service that has its address by labels alone has no URL here, and the hint gives it one."""
     ((message, hint),) = messages_and_hints(project, f"services: {{web: {{image: a, {keys}}}}}", P="8000")
 
     assert message.endswith("is a route of Traefik, which reads it from Docker: here the service has no URL by it")
-    assert hint == f"give it a route: endpoints: {{NAME: [{{path: /, service: web, port: {port}}}]}}"
+    assert hint == f"give it a route: endpoints: {{NAME: [{{path: /, service: web, port: {port}}}]}}{more}"
+
+
+def test_the_route_in_place_of_one_of_traefik(project: Project) -> None:
+    """The keys of the hint are valid."""
+    labels = f"labels: {{{RULE}, {PORT}: 3000}}"
+    text = "services: {{web: {{image: a, {}}}}}\n{}"
+    ((_, hint),) = messages_and_hints(project, text.format(labels, ""))
+    route, _, port = hint.removeprefix("give it a route: ").partition(", and the service the port: ")
+
+    assert messages_and_hints(project, text.format(f"{labels}, {port}", route.replace("NAME", "site"))) == []
 
 
 @pytest.mark.parametrize(
