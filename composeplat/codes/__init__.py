@@ -47,7 +47,10 @@ CODES: dict[str, Code] = {
     "invalid-interpolation": Code(_E, "A '${…}' that can't be understood.", "Write ${NAME}, or $$ for a dollar sign."),
     "required-variable": Code(_E, "A variable written as ${NAME:?…} is not set.", "Set it.", many=True),
     "unset-variable": Code(
-        _W, "A variable is not set; an empty string is used.", "Set it, or give a default: ${NAME:-default}.", once=True
+        _W,
+        "A variable is not set; an empty string is used.",
+        "Set it, or give a default: ${NAME:-default}. For a dollar sign, as in the hash of a password, write $$.",
+        once=True,
     ),
     "invalid-env-file": Code(_E, "A line of an env file can't be understood.", "Write NAME=value."),
     # shapes

@@ -66,7 +66,7 @@ def _add_reference(variable: Variable, variables: Variables, references: Variabl
 
 def _report_unset(name: str, span: Span, report: Report) -> None:
     message = f"the variable '{name}' is not set; an empty string is used"
-    report.add("unset-variable", span, (), message, f"set it, or write ${{{name}:-default}}")
+    report.add("unset-variable", span, (), message, f"set it, or write ${{{name}:-default}}, or $$ for a dollar sign")
 
 
 def _inside(scalar: Scalar, offset: int) -> Span:

@@ -53,6 +53,16 @@ def test_an_unset_variable_is_reported_once() -> None:
     ]
 
 
+def test_a_dollar_sign_that_is_meant() -> None:
+    """The end of a password's hash is taken for a variable: the hint says how to write a dollar sign."""
+    report = Report()
+    (node,) = read_nodes(Source("compose.yaml", Path(), "a: $argon2$$abc"), report)
+    interpolate(node, VARIABLES, report, VariableReferences())
+
+    (found,) = report.sorted()
+    assert found.hint == "set it, or write ${argon2:-default}, or $$ for a dollar sign"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
