@@ -95,7 +95,12 @@ class Span(NamedTuple):
 
     @property
     def place(self) -> tuple[int, str, int, int]:
-        return (self.source.order, self.source.name, self.line, self.column)
+        return (self.source.order, *self.location)
+
+    @property
+    def location(self) -> tuple[str, int, int]:
+        """The place without the order of its source: a file can be read twice, as ``.env`` is for ``env_file: .env``."""
+        return (self.source.name, self.line, self.column)
 
 
 class Exit(IntEnum):
@@ -160,7 +165,7 @@ class Report:
         """
         row = CODES[code]
         distinct_text = message.removeprefix(dotted(path)) if row.many or row.once else ""
-        key = (None if row.once else span.place, code, distinct_text)
+        key = (None if row.once else span.location, code, distinct_text)
         found = Diagnostic(code=code, span=span, path=path, message=_to_line(message), hint=_to_line(hint))
         if key in self._kept:
             if len(self._repeated) < MAX_MESSAGES:
@@ -192,14 +197,14 @@ class Report:
 
     def has_bad_key(self, span: Span) -> bool:
         """Whether the mapping that begins here has a first key that is no text, and lacks it: its errors follow."""
-        return (span.place, "non-string-key", "") in self._kept
+        return (span.location, "non-string-key", "") in self._kept
 
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
 
     def by_path(self) -> list[Diagnostic]:
         """Return all messages once for each path, also those that are duplicates for a reader of the file."""
-        found = {(d.code, d.path, d.span.place, d.message): d for d in (*self.sorted(), *self._repeated)}
+        found = {(d.code, d.path, d.span.location, d.message): d for d in (*self.sorted(), *self._repeated)}
         return list(found.values())
 
     def at_least(self, severity: Severity, *, strict: bool = False) -> list[Diagnostic]:

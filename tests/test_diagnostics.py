@@ -49,6 +49,20 @@ def test_one_message_for_one_place() -> None:
     assert lines(report.sorted()) == ["b.yaml:1:1: warning: services.a is not supported [unsupported-key]"]
 
 
+def test_a_file_that_is_read_twice() -> None:
+    """A message about a place in a file is shown once, however often the file is read, as `.env` may be."""
+    report, again = Report(), Source(FIRST.name, Path(), order=3)
+    for source in (FIRST, again):
+        report.add("invalid-env-file", Span(source, 1, 1), (), "is no line")
+        report.add("unset-variable", Span(source, 2, 1), (), "is not set")
+
+    assert lines(report.by_path()) == [
+        "b.yaml:1:1: error: is no line [invalid-env-file]",
+        "b.yaml:2:1: warning: is not set [unset-variable]",
+    ]
+    assert report.errors == 1
+
+
 def test_findings_by_path() -> None:
     """Each of the services that share an anchor has its own finding."""
     report = Report()

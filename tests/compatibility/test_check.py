@@ -68,6 +68,13 @@ def test_findings_of_the_file(project: Project) -> None:
     assert found.verdict is Effect.LOST
 
 
+def test_the_file_of_variables_that_services_name(project: Project) -> None:
+    """A mistake in `.env` is one finding, also where services have the file as their own."""
+    found = check(project({"compose.yaml": "services: {web: {image: x, env_file: .env}}", ".env": "A=a$b\n"}))
+
+    assert [finding.diagnostic.code for finding in found.all_findings] == ["unset-variable"]
+
+
 def test_declarations(project: Project) -> None:
     """Secrets that no service uses are lost by none; one that uses them has the finding."""
     text = "services: {web: {image: x, KEYS}}\nsecrets: {s: {file: s}}"
