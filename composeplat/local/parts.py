@@ -225,6 +225,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
             name="ingress",
             args=(
                 programs.frontdoor, "ingress", str(layout.ingress), f"127.0.0.1:{HTTPS_PORT}", f"127.0.0.1:{HTTP_PORT}",
+                str(layout.host_ports.https),
             ),
             ready=f"tcp:127.0.0.1:{HTTPS_PORT}",
         ),

@@ -27,7 +27,7 @@ from composeplat.local.containerd import note_other_version
 from composeplat.local.controllers import Controllers, routes
 from composeplat.local.docker_settings import RegistrySettings
 from composeplat.local.kernel import load_modules
-from composeplat.local.layout import Layout, make_layout
+from composeplat.local.layout import HostPorts, Layout, make_layout
 from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.networks import egress_problem, find_slirp4netns, network_commands
 from composeplat.local.packages import missing_optional_packages, missing_packages
@@ -48,6 +48,13 @@ LAYOUT = Layout(folder=Path("/data"), run=Path("/run/composeplat"))
 
 def part(name: str) -> Part:
     return next(part for part in make_parts(LAYOUT, PROGRAMS) if part.name == name)
+
+
+def test_plain_http_leads_to_the_port_of_this_machine() -> None:
+    """The ingress listens on port 443 in the cluster's network, which this machine may have at another port."""
+    layout = replace(LAYOUT, host_ports=HostPorts(https=8443))
+
+    assert next(part for part in make_parts(layout, PROGRAMS) if part.name == "ingress").args[-1] == "8443"
 
 
 def test_parts_start_after_what_they_need() -> None:

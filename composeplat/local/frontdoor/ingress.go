@@ -26,8 +26,8 @@ type route struct {
 }
 
 // serveIngress serves the routes in the folder's routes.json over HTTPS, and reads the file again when it changes. HTTP requests
-// are redirected.
-func serveIngress(folder, secure, plain string) {
+// are redirected to the port at which HTTPS is reached on this machine.
+func serveIngress(folder, secure, plain, port string) {
 	issuer, err := newIssuer(filepath.Join(folder, "ca.crt"), filepath.Join(folder, "ca.key"))
 	if err != nil {
 		log.Fatalf("can't read the certificate authority: %v", err)
@@ -36,7 +36,7 @@ func serveIngress(folder, secure, plain string) {
 	routes.Store(&[]route{})
 	go watch(filepath.Join(folder, "routes.json"), &routes)
 	go func() {
-		log.Fatal(http.ListenAndServe(plain, http.HandlerFunc(redirectToHTTPS)))
+		log.Fatal(http.ListenAndServe(plain, redirectToHTTPS(port)))
 	}()
 	server := &http.Server{
 		Addr:              secure,
@@ -68,8 +68,14 @@ func watch(path string, routes *atomic.Pointer[[]route]) {
 	}
 }
 
-func redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
-	http.Redirect(w, r, "https://"+hostname(r)+r.URL.RequestURI(), http.StatusPermanentRedirect)
+func redirectToHTTPS(port string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		host := net.JoinHostPort(strings.Trim(hostname(r), "[]"), port)
+		if port == "443" {
+			host = strings.TrimSuffix(host, ":443")
+		}
+		http.Redirect(w, r, "https://"+host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+	}
 }
 
 func hostname(r *http.Request) string {

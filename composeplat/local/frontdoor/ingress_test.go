@@ -140,16 +140,20 @@ func TestPiecesAreHandedOn(t *testing.T) {
 	}
 }
 
-// Plain HTTP leads to HTTPS, with the path and the query, at its usual port.
+// Plain HTTP leads to HTTPS, with the path and the query, at the port that machines see.
 func TestPlainLeadsToSecure(t *testing.T) {
-	for asked, led := range map[string]string{
-		"http://shop.localhost/a?b=c":   "https://shop.localhost/a?b=c",
-		"http://shop.localhost:8080/":   "https://shop.localhost/",
-		"http://[::1]:8080/a":           "https://::1/a",
-		"http://shop.localhost/a%2Fb/c": "https://shop.localhost/a%2Fb/c",
+	for _, row := range [][3]string{
+		{"443", "http://shop.localhost/a?b=c", "https://shop.localhost/a?b=c"},
+		{"443", "http://shop.localhost:8080/", "https://shop.localhost/"},
+		{"443", "http://[::1]:8080/a", "https://[::1]/a"},
+		{"443", "http://[::1]/a", "https://[::1]/a"},
+		{"443", "http://shop.localhost/a%2Fb/c", "https://shop.localhost/a%2Fb/c"},
+		{"8443", "http://shop.localhost:8080/a?b=c", "https://shop.localhost:8443/a?b=c"},
+		{"8443", "http://[::1]:8080/a", "https://[::1]:8443/a"},
 	} {
+		port, asked, led := row[0], row[1], row[2]
 		response := httptest.NewRecorder()
-		redirectToHTTPS(response, httptest.NewRequest("GET", asked, nil))
+		redirectToHTTPS(port)(response, httptest.NewRequest("GET", asked, nil))
 		if response.Code != http.StatusPermanentRedirect || response.Header().Get("Location") != led {
 			t.Errorf("%s: %d %s", asked, response.Code, response.Header().Get("Location"))
 		}

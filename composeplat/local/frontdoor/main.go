@@ -7,7 +7,8 @@
 //	                                       which is TCP on loopback for connections of root and this program's user only;
 //	                                       own+USER:HOST:PORT admits that user too; with --held, ports are shared with a
 //	                                       socket of this user that holds them and does not listen
-//	frontdoor ingress FOLDER HTTPS HTTP    serve the routes in FOLDER/routes.json; FOLDER/ca.crt and ca.key sign certificates
+//	frontdoor ingress FOLDER HTTPS HTTP PORT  serve the routes in FOLDER/routes.json; FOLDER/ca.crt and ca.key sign certificates;
+//	                                       HTTP leads to HTTPS at PORT
 //	frontdoor builder FOLDER USER NETWORK COMMAND...  run an image builder as root of a user namespace that begins at USER;
 //	                                       its steps get out by NETWORK: the path of slirp4netns, none, or host, this machine's own
 //	frontdoor egress SLIRP NAMESPACE       connect the network namespace of the cluster with this machine's by slirp4netns, so that
@@ -41,8 +42,8 @@ func main() {
 		runPipes(arguments[1:], true)
 	case os.Args[1] == "pipe" && len(arguments) > 0 && len(arguments)%2 == 0:
 		runPipes(arguments, false)
-	case os.Args[1] == "ingress" && len(arguments) == 3:
-		serveIngress(arguments[0], arguments[1], arguments[2])
+	case os.Args[1] == "ingress" && len(arguments) == 4:
+		serveIngress(arguments[0], arguments[1], arguments[2], arguments[3])
 	case os.Args[1] == "builder" && len(arguments) > 3:
 		runBuilder(arguments)
 	case os.Args[1] == "builder-inside" && len(arguments) > 2:
@@ -57,6 +58,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: frontdoor pipe [--held] FROM TO [FROM TO]... | ingress FOLDER HTTPS HTTP | builder FOLDER USER NETWORK COMMAND... | egress SLIRP NAMESPACE | pause")
+	fmt.Fprintln(os.Stderr, "usage: frontdoor pipe [--held] FROM TO [FROM TO]... | ingress FOLDER HTTPS HTTP PORT | builder FOLDER USER NETWORK COMMAND... | egress SLIRP NAMESPACE | pause")
 	os.Exit(2)
 }

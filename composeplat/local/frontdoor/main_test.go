@@ -61,7 +61,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 func TestWrongArgumentsPrintTheUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"unknown"}, {"pipe"}, {"pipe", "tcp:127.0.0.1:0"}, {"pipe", "a", "b", "c"}, {"ingress", "folder", "address"},
+		{}, {"unknown"}, {"pipe"}, {"pipe", "tcp:127.0.0.1:0"}, {"pipe", "a", "b", "c"}, {"ingress", "folder", "a", "b"},
 		{"builder", "folder", "1000", "none"}, {"builder-inside", "folder", "none"},
 	} {
 		process, stderr := frontdoor(t, args...)
@@ -82,7 +82,7 @@ func TestWhatCanNotBeServedIsSaid(t *testing.T) {
 		"can't listen on tcp:" + taken.Addr().String() + ": ": {"pipe", "tcp:" + taken.Addr().String(), "tcp:x"},
 		"can't remove the socket " + folder + "/socket: ":     {"pipe", "unix:" + folder + "/socket", "tcp:x"},
 		"not a user: root": {"pipe", "own+root:127.0.0.1:0", "tcp:x"},
-		"can't read the certificate authority: open " + folder + "/ca": {"ingress", folder, "127.0.0.1:0", "127.0.0.1:0"},
+		"can't read the certificate authority: open " + folder + "/ca": {"ingress", folder, "127.0.0.1:0", "127.0.0.1:0", "443"},
 	} {
 		process, stderr := frontdoor(t, args...)
 		var ended *exec.ExitError
@@ -197,7 +197,7 @@ func TestTheIngressServesRoutesOverHTTPS(t *testing.T) {
 	secure, plain := freeAddress(t), freeAddress(t)
 	web, api := backend(t, "web"), backend(t, "api")
 	routes := filepath.Join(folder, "routes.json")
-	_, stderr := frontdoor(t, "ingress", folder, secure, plain)
+	_, stderr := frontdoor(t, "ingress", folder, secure, plain, "443")
 	client := visitor(pool, secure)
 	answers := func() (status int, from string) {
 		response, err := client.Get("https://shop.localhost/")
