@@ -108,7 +108,7 @@ def _result(outcome: Outcome, planned: Planned) -> dict[str, object]:
 
 def _summary(outcome: Outcome, where: str) -> str:
     lines = [f"volume {name} is not in the file any more; it and its data stay" for name in outcome.kept]
-    lines += [f"removed {name}, left by an interrupted run" for name in outcome.removed]
+    lines += [f"removed {name}, which the file does not have" for name in outcome.removed]
     changes = count_changes(outcome)
     lines.append(f"deployed {where}: {changes}, {outcome.seconds:.1f} s")
     return "\n".join(lines)

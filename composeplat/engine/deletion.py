@@ -129,19 +129,28 @@ def delete_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
 
 
 def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
-    """Delete objects with our labels that no plan has: an interrupted run left them."""
-    wanted = set(object_keys(plan.objects))
-    removed = []
+    """Delete objects with our labels that no plan has: an interrupted run left them, or a run with another state."""
     found = read_live_state(api, stack.namespace).ours(stack.environment_name)
     for service, name in ended_development(found, plan).items():
         stack.note(f"the development of {service} has ended: this deploy has no such service")
         api.delete(api_path("Deployment", stack.namespace, name))
-    for (kind, name), head in found.items():
-        is_wanted = kind == CLAIM or (kind, name) in wanted or is_dev_workload(head)
-        if not is_wanted and "deletionTimestamp" not in head["metadata"]:
-            api.delete(api_path(kind, stack.namespace, name))
-            removed.append(f"{kind}/{name}")
-    return removed
+    leftovers = find_leftovers(found, plan)
+    for kind, name in leftovers:
+        api.delete(api_path(kind, stack.namespace, name))
+    return [f"{kind}/{name}" for kind, name in leftovers]
+
+
+def find_leftovers(ours: Mapping[Key, Object], plan: Plan) -> list[Key]:
+    """Find the objects of an environment that its plan does not have, and that are not being deleted already."""
+    wanted = set(object_keys(plan.objects))
+    return [
+        key
+        for key, head in ours.items()
+        if key[0] != CLAIM
+        and key not in wanted
+        and not is_dev_workload(head)
+        and "deletionTimestamp" not in head["metadata"]
+    ]
 
 
 def can_update(api: Api, manifest: dict[str, Any]) -> bool:

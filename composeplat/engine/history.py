@@ -22,6 +22,7 @@ import hashlib
 import hmac
 import http.client
 import json
+from collections.abc import Iterable
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
@@ -37,6 +38,7 @@ _DATA, _SEAL = "objects", "seal"
 #: Kubernetes allows 1 MiB for the data of a Secret.
 _MAX_DATA_BYTES = 1_000_000
 _MAX_ATTEMPTS = 5
+_ID_CHARS = 16
 
 # reading --------------------------------------------------------------------------------------------------------------
 
@@ -65,6 +67,34 @@ def ended_well(api: Api, namespace: str, environment: str) -> bool:
     except ApiError:
         return False
     return not leaves_failure(revisions)
+
+
+def note_other_state(stack: Stack, revisions: Iterable[Revision]) -> bool:
+    """Return whether the newest revision was deployed with another state, whose changes this one lacks; and note it.
+
+    The revisions come newest first. A new state has no changes at all.
+    """
+    newest, own = next(iter(revisions), None), state_id(stack)
+    if newest is None or not own or newest.state in ("", own):
+        return False
+    whose = f" of {newest.who}" if newest.who else ""
+    stack.note(
+        f"revision {newest.number}{whose} was deployed with another state: this one is compared with the cluster"
+    )
+    return True
+
+
+def follows_other_state(stack: Stack, api: Api) -> bool:
+    """The same for a run that has not read the history; without permission, it is not known."""
+    try:
+        return note_other_state(stack, read_history(api, stack.namespace, stack.environment_name))
+    except MissingPiece:
+        return False
+
+
+def state_id(stack: Stack) -> str:
+    """Return an identifier of the state, which differs with each passphrase; empty for a new state."""
+    return _with_state_key(stack, b"identifier").hex()[:_ID_CHARS] if stack.state.get("secrets_providers") else ""
 
 
 def _parse_head(head: Object, environment: str) -> Revision | None:
@@ -103,9 +133,13 @@ def _decode(text: object) -> bytes:
 
 def _make_seal(stack: Stack, number: int, packed: bytes) -> bytes:
     """Return the seal of a revision's data, keyed with a text that only readers of the state know."""
-    provider = json.dumps(stack.state.get("secrets_providers") or {}, sort_keys=True)
     place = f"{stack.environment_name}\n{stack.namespace}\n{number}\n".encode()
-    return hmac.digest(hashlib.sha256(provider.encode()).digest(), place + packed, "sha256")
+    return _with_state_key(stack, place + packed)
+
+
+def _with_state_key(stack: Stack, data: bytes) -> bytes:
+    provider = json.dumps(stack.state.get("secrets_providers") or {}, sort_keys=True)
+    return hmac.digest(hashlib.sha256(provider.encode()).digest(), data, "sha256")
 
 
 # writing --------------------------------------------------------------------------------------------------------------

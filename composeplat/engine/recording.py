@@ -19,9 +19,11 @@ from composeplat.engine.events import Change, Events
 from composeplat.engine.history import (
     create_revision,
     delete_revision,
+    note_other_state,
     pack_facts,
     read_facts,
     read_history,
+    state_id,
     update_revision,
 )
 from composeplat.engine.outcomes import DeployOptions
@@ -84,9 +86,14 @@ class Recording:
                 branch=short(self._deployer.branch),
                 services=self.options.services,
                 rolled_back_to=self.options.rolled_back_to,
+                state=state_id(self.stack),
             )
             number = create_revision(self.api, self.stack, revision)
             self._revision = replace(revision, number=number)
+
+    def follows_other_state(self) -> bool:
+        """Return whether the state lacks the changes of the last revision, and note it."""
+        return note_other_state(self.stack, self._before)
 
     def end(self, result: Result) -> None:
         """Write how it ended, or remove it if it changed nothing.
@@ -112,6 +119,7 @@ class Recording:
                 changes=changes,
                 omitted_changes=omitted,
                 has_values=bool(packed),
+                state=state_id(self.stack),
             )
             update_revision(self.api, self.stack, revision, packed)
             for found in surplus([*self._before, revision]):

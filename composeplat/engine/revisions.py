@@ -99,6 +99,8 @@ class Revision:
     """How many more there were."""
     has_values: bool = False
     """Whether its objects are kept, as a rollback needs them."""
+    state: str = ""
+    """The identifier of the state that it was deployed with; empty if it had none before the first deploy."""
 
     @property
     def can_roll_back(self) -> bool:
@@ -131,6 +133,7 @@ class Revision:
                 changes=changes,
                 omitted_changes=int(data["omitted_changes"]),
                 has_values=data["has_values"] is True,
+                state=_text(data.get("state", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
             return None

@@ -265,7 +265,7 @@ def test_a_deploy(seam: Seam) -> None:
     assert (outcome.status, outcome.stdout) == (0, "https://web.example.com\nhttps://hunter2.example.com\n")
     assert outcome.stderr.splitlines()[-3:] == [
         "volume old is not in the file any more; it and its data stay",
-        "removed Service/stray, left by an interrupted run",
+        "removed Service/stray, which the file does not have",
         f"deployed {WHERE}: 1 created, 2 updated, 3 replaced, 4 deleted, 2.5 s",
     ]
 

@@ -196,6 +196,36 @@ volumes: {{data: {{}}}}
     environment.platform("preview", "--expect-no-changes", **other).expect()
 
 
+def test_two_machines_with_a_state_each(environment: Environment, tmp_path: Path) -> None:
+    """Each sees what the other has deployed since, and what its own deploy would change and delete of that."""
+    other = {"COMPOSEPLAT_DATA": str(tmp_path / "other")}
+    text = f"{HEAD}  app: {{<<: *app, environment: {{A: 'first'}}}}\n"
+    changed = text.replace("first", "second") + "  more: {<<: *app, environment: {A: b}}\n"
+    environment.deploy(text).expect()
+    environment.write(changed)
+    environment.platform("deploy", **other).expect()
+    environment.write(text)
+    shown = environment.platform("preview", "--expect-no-changes").expect(5)
+    environment.platform("deploy").expect()
+
+    assert "was deployed with another state: this one is compared with the cluster" in shown.stderr
+    assert shown.stdout.splitlines() == [
+        "service app",
+        "  ~ update Deployment app: its variables or files",
+        "  ~ update Secret app-env: data.A",
+        "service more",
+        "  - delete Deployment more",
+        "  - delete Secret more-env",
+        "  - delete Service more",
+    ]
+    secret = environment.get("v1", "Secret", "app-env")
+    assert secret is not None
+    assert secret["data"] == {"A": base64.b64encode(b"first").decode()}
+    assert environment.names() == {"Deployment/app", "Service/app", "Secret/app-env"}
+    environment.platform("preview", "--expect-no-changes").expect()
+    environment.platform("preview", "--expect-no-changes", **other).expect()
+
+
 def test_deleted_by_hand(environment: Environment) -> None:
     """What someone deleted in the cluster is made again, and a preview says so."""
     environment.deploy(HEAD + "  app: *app\n").expect()

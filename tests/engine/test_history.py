@@ -15,7 +15,7 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import history, pulumi_runs
 from composeplat.engine.deployer import Deployer
 from composeplat.engine.events import Change, Events, Operation
-from composeplat.engine.history import read_facts, read_history
+from composeplat.engine.history import follows_other_state, read_facts, read_history
 from composeplat.engine.operations import preview
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
@@ -120,6 +120,26 @@ def test_a_revision(stack: Any, api: Any) -> None:
     assert found.can_roll_back
     assert read_facts(api, stack, found)["inputs"] == {}
     assert stack.notes == []
+
+
+def test_another_state(stack: Any, api: Any) -> None:
+    """The state of another machine has another identifier: this one lacks what was deployed with it."""
+    deploy(stack, api, Operation.UPDATE)
+    other = SimpleNamespace(**{**vars(stack), "notes": [], "state": {"secrets_providers": {"type": "other"}}})
+    new = SimpleNamespace(**{**vars(stack), "state": {}})
+    for found in (other, new):
+        found.note = other.notes.append
+
+    assert [follows_other_state(found, api) for found in (stack, other, new)] == [False, True, False]
+    assert stack.notes == []
+    assert other.notes == [
+        "revision 1 of ann@laptop was deployed with another state: this one is compared with the cluster"
+    ]
+
+    deploy(other, api, Operation.UPDATE)
+    assert follows_other_state(stack, api)
+    api.refusals["list"] = 403
+    assert not follows_other_state(stack, api)
 
 
 def test_no_change(stack: Any, api: Any) -> None:

@@ -104,7 +104,9 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     delete_conflicting(stack, api, plan, live_state, state, options)
     chosen = plan.select_services(options.services)
     asleep = _wake_sleeping(stack, api, plan, live_state, chosen)
-    is_state_behind = missing_from_cluster(state, live_state) or differs_from_state(state, counts)
+    is_state_behind = (
+        recording.follows_other_state() or missing_from_cluster(state, live_state) or differs_from_state(state, counts)
+    )
     refreshes = options.refresh or asleep or any(volumes.values()) or is_state_behind
     parts = None if refreshes else no_change.find_parts(plan)
     args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(plan, stack.state, live_state, options, parts)]

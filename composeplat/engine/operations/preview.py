@@ -7,18 +7,20 @@ from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.namespaces import is_ending
+from composeplat.components.resource_names import Urns
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
-from composeplat.engine.deletion import can_update, ending_namespace_error
+from composeplat.engine.deletion import can_update, ending_namespace_error, find_leftovers
 from composeplat.engine.dev_workloads import (
     dev_workloads_by_service,
     ended_development,
     without_pods,
     workloads_without_pods,
 )
+from composeplat.engine.events import Change, Operation
 from composeplat.engine.foreign_objects import find_foreign, foreign_notes
-from composeplat.engine.history import ended_well
+from composeplat.engine.history import ended_well, follows_other_state
 from composeplat.engine.kept_salts import with_kept_salts
 from composeplat.engine.no_change import has_all
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
@@ -26,6 +28,7 @@ from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import (
     Key,
     LiveState,
+    known_to_state,
     left_claims,
     missing_from_cluster,
     rename_replaced,
@@ -38,7 +41,9 @@ from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
+from composeplat.names import SERVICE_LABEL
 from composeplat.plan.desired import Plan
+from composeplat.plan.resource_keys import ResourceKind
 from composeplat.plan.workloads import ends_pods_first
 
 _CLAIMS = "volumeClaimTemplates"
@@ -72,7 +77,9 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
     replaced = [name for name, has_to_be in volumes.items() if has_to_be]
     scaled = autoscaled_replicas(api, plan, live_state)
-    refreshes = missing_from_cluster(state, live_state) or differs_from_state(state, scaled)
+    refreshes = (
+        follows_other_state(stack, api) or missing_from_cluster(state, live_state) or differs_from_state(state, scaled)
+    )
     parts = None if refreshes else no_change.find_parts(plan)
     policies = policy_flags(stack.variables)
     args = ["preview", *deploy_args(plan, state, live_state, options, parts), *policies]
@@ -94,8 +101,9 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     if not options.services:
         ended = ended_development(live_state.object_metadata, plan)
         notes += [f"{service} is under development, which ends with this deploy" for service in ended]
+    removed = [] if options.services else _leftovers(plan, state, live_state)
     outcome = Outcome(
-        changes=events.effective_changes,
+        changes=[*events.effective_changes, *removed],
         counts=no_change.complete(events.count_operations(), parts),
         kept=[*events.kept, *left_claims(plan, live_state, events.removed)],
         notes=notes,
@@ -141,6 +149,22 @@ def _losses(plan: Plan, volumes: Iterable[str]) -> Iterable[str]:
     for volume in volumes:
         users = ", ".join(service.name for service in plan.users_of(volume)) or "no service"
         yield f"volume {volume} will be replaced and its data deleted; {users} will be replaced with it"
+
+
+def _leftovers(plan: Plan, state: Mapping[str, Any], live_state: LiveState) -> list[Change]:
+    """The deletions that a deploy ends with, of objects that Pulumi does not know."""
+    ours, known = live_state.ours(plan.environment), known_to_state(state)
+    urns = Urns(plan.namespace, plan.environment)
+    return [
+        Change(
+            operation=Operation.DELETE,
+            urn=urns.component(ResourceKind.SERVICE, ours[kind, name]["metadata"]["labels"].get(SERVICE_LABEL, name)),
+            kind=kind,
+            name=name,
+        )
+        for kind, name in find_leftovers(ours, plan)
+        if (kind, name) not in known
+    ]
 
 
 def _siblings(stack: Stack, live_state: LiveState) -> Iterable[str]:
