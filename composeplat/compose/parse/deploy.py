@@ -79,19 +79,23 @@ def _replicas(service: Section, deploy: Section | None) -> int:
     return replicated if replicated is not None else scaled if scaled is not None else 1
 
 
-def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -> tuple[str, int | None]:
+Restart = tuple[str, int | None]
+"""A policy, and its number of tries where it has one."""
+
+
+def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -> Restart:
     policy = deploy.section("restart_policy", "services.*.deploy.restart_policy") if deploy else None
     condition = policy.get("condition") if policy else None
     restart = service.get("restart")
     own = restart.value(_parse_restart) if restart and not _is_empty(restart) else None
     policy_restart = condition.value(_parse_restart) if condition and not _is_empty(condition) else None
-    if restart and own and policy_restart and own[0] != policy_restart[0]:
-        restart.report("overridden-key", "differs from deploy.restart_policy.condition, which wins", "keep one of them")
     written, attempts = policy_restart or own or ("", None)
     place = condition or restart
     kind = _restart_of_mode(scheduling, written, place)
     attempts_field = policy.get("max_attempts") if policy else None
     max_attempts = attempts_field.value(parse_whole) if attempts_field else None
+    if restart and own and (winner := _overriding_key(own, policy_restart, max_attempts)):
+        restart.report("overridden-key", f"differs from deploy.restart_policy.{winner}, which wins", "keep one of them")
     if attempts_field and kind == ALWAYS:
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
@@ -99,6 +103,18 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
     if place and not scheduling.ends and not joins_another(service):
         _report_job(place, kind, has_ports=service.get("ports") is not None)
     return kind, attempts if max_attempts is None else max_attempts
+
+
+def _overriding_key(own: Restart, policy: Restart | None, max_attempts: int | None) -> str:
+    """Return the key of ``deploy.restart_policy`` that differs from ``restart``; empty if none does."""
+    kind, attempts = own
+    if policy and policy[0] != kind:
+        return "condition"
+    if attempts is None:
+        return ""
+    if max_attempts is not None:
+        return "max_attempts" if attempts != max_attempts else ""
+    return "condition" if policy and attempts != policy[1] else ""
 
 
 def _report_job(place: Field, kind: str, *, has_ports: bool) -> None:
@@ -137,7 +153,7 @@ def _is_empty(field: Field) -> bool:
     return isinstance(field.node, Scalar) and field.node.text == ""
 
 
-def _parse_restart(text: str) -> tuple[str, int | None]:
+def _parse_restart(text: str) -> Restart:
     policy, colon, count = text.partition(":")
     if policy not in _RESTARTS or (colon and policy != "on-failure"):
         raise BadValue(
