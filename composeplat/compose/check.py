@@ -273,7 +273,7 @@ def _check_unused_volumes(checker: Checker) -> None:
 
 
 def _check_update_policy(checker: Checker, service: Service) -> None:
-    if not service.update_policy:
+    if not service.update_policy and service.labels.get(UPDATE_LABEL) != "":
         return
     kind = service.workload_kind
     allowed = _POLICIES[kind]
