@@ -65,8 +65,13 @@ class Variables:
     def with_built_in(self, environment: str, namespace: str, domain: str) -> Variables:
         """Add the built-in variables: Compose's project name above all layers, ours in the platform's."""
         compose = ("project", {"COMPOSE_PROJECT_NAME": environment})
-        names = {"PLATFORM_NAME": environment, "PLATFORM_NAMESPACE": namespace, "PLATFORM_DOMAIN": domain}
-        return Variables((compose, *self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
+        placed = self.with_place(namespace, domain)
+        return Variables((compose, *placed.layers, (PLATFORM, {"PLATFORM_NAME": environment})))
+
+    def with_place(self, namespace: str, domain: str) -> Variables:
+        """Add the built-in variables that are known before the environment's name, which may refer to them."""
+        names = {"PLATFORM_NAMESPACE": namespace, "PLATFORM_DOMAIN": domain}
+        return Variables((*self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Read a feature flag; return the default for a value that is no boolean."""

@@ -316,6 +316,15 @@ services:
     assert seen == {"NAMES": "shop team example.com shop"}
 
 
+def test_built_in_variables_in_the_name(project: Project) -> None:
+    """The name of the environment may have the namespace and the domain in it."""
+    text = 'name: "shop-${PLATFORM_NAMESPACE}-${PLATFORM_DOMAIN}"\n' + WEB
+
+    reading = project(text).read(name="", namespace="team", domain="example.com")
+
+    assert (reading.loaded.settings.environment, reading.messages) == ("shop-team-example-com", [])
+
+
 @pytest.mark.parametrize(
     ("layers", "expected"),
     [

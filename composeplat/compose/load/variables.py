@@ -151,9 +151,10 @@ def resolve_settings(
 ) -> Settings:
     """Resolve each setting, and the environment's name."""
     resolved = _resolved(request, variables, full="full" if _asks_for_full_mode(variables, documents) else "")
+    placed = variables.with_place(resolved["namespace"], resolved["domain"])
     settings = Settings(
-        environment=_environment_name(request, variables, documents, folder, report),
-        name_from_folder=not any(_given_names(request, variables, documents)),
+        environment=_environment_name(request, placed, documents, folder, report),
+        name_from_folder=not any(_given_names(request, placed, documents)),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
         build_platforms=request.build_platforms,
