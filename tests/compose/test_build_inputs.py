@@ -12,7 +12,7 @@ from composeplat.compose.load import context_links
 from composeplat.compose.load.build_inputs import check_builds, secrets_of_files
 from composeplat.compose.model import Build, BuildSecret
 from composeplat.diagnostics import Report
-from tests.conftest import Project, lines
+from tests.conftest import Folder, Project, lines
 
 DOCKERFILE = "FROM busybox AS base\nFROM --platform=linux/amd64 \\\n  base as Test\nFROM busybox\n"
 FILES = {
@@ -24,7 +24,11 @@ FILES = {
 def checked(project: Project, build: str, rest: str = "", **shell: str) -> list[str]:
     folder = project({"compose.yaml": f"services:\n  web:\n    build: {build}\n{rest}", **FILES})
     (folder.path / "file").write_text("")
-    reading = type(folder)(folder.path, shell).read()
+    return messages_of(type(folder)(folder.path, shell))
+
+
+def messages_of(folder: Folder) -> list[str]:
+    reading = folder.read()
     assert reading.plan is not None, reading.messages
     report = Report()
     check_builds(reading.plan.own_builds, reading.loaded.origins, report)
@@ -198,11 +202,7 @@ def linked(project: Project, target: str, **files: str) -> list[str]:
     folder = project({"compose.yaml": "services: {web: {build: app}}\n", "app/logs/a": "", **FILES, **files})
     os.mkfifo(folder.path / "pipe")
     (folder.path / "app" / "logs" / "odd").symlink_to(target)
-    reading = folder.read()
-    assert reading.plan is not None, reading.messages
-    report = Report()
-    check_builds(reading.plan.own_builds, reading.loaded.origins, report)
-    return lines(report.sorted())
+    return messages_of(folder)
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/dev/stdout", "../../pipe", "/proc/self/fd/1", "/dev/fd/2"])
@@ -214,6 +214,20 @@ def test_a_link_without_an_end(target: str, project: Project) -> None:
         "compose.yaml:1:25: error: services.web.build names a folder with a link to a pipe or device, which would be"
         " read without end: 'logs/odd' [unreadable-file]"
     )
+
+
+def test_a_link_in_another_context(project: Project) -> None:
+    """Each folder counts, with an ignore file of its own: that of the Dockerfile is for the main context alone."""
+    text = "services: {web: {build: {context: app, additional_contexts: {a: ./a, b: ./b}}}}\n"
+    ignored = {"app/Dockerfile.dockerignore": "odd", "a/.dockerignore": "odd"}
+    folder = project({"compose.yaml": text, **FILES, **ignored, "b/.dockerignore": "other"})
+    for name in ("app", "a", "b"):
+        (folder.path / name / "odd").symlink_to("/dev/zero")
+
+    assert messages_of(folder) == [
+        "compose.yaml:1:73: error: services.web.build.additional_contexts.b names a folder with a link to a pipe or"
+        " device, which would be read without end: 'odd' [unreadable-file]"
+    ]
 
 
 def test_a_context_of_many_services(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
