@@ -90,3 +90,12 @@ def test_images_that_the_definition_builds(project: Project) -> None:
     }  # fmt: skip
     assert with_built_users(marked, settings, {}).services["web"].awaits_users
     assert not found["other"].awaits_users
+
+
+def test_images_that_are_loaded(project: Project) -> None:
+    """An image that no registry has is not read, and no service waits for it."""
+    folder = project("services: {web: {build: ., user: node}, pulled: {image: a/b:1, user: node}}")
+    loaded = load(folder.request(load_policy="Never"))
+
+    assert with_awaited_users(loaded.project, loaded.settings) == loaded.project
+    assert named_users(loaded.project) == {"a/b:1": {"node"}}
