@@ -5,7 +5,7 @@ Owns the form of the events, and the description of a change. Pure, so that it i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -195,6 +195,12 @@ class Events:
         """Drop the changes of resources that a deploy leaves alone."""
         for urn in urns:
             self.changes.pop(urn, None)
+
+    def note_made_again(self, known: Collection[tuple[str, str]]) -> None:
+        """Let objects that were there before, by kind and name, be replaced ones: Pulumi only saw their creation."""
+        for urn, change in self.changes.items():
+            if change.operation is Operation.CREATE and (change.kind, change.name) in known:
+                self.changes[urn] = replace(change, operation=Operation.REPLACE)
 
     def count_operations(self) -> dict[str, int]:
         counts: dict[str, int] = {}

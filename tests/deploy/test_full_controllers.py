@@ -80,8 +80,10 @@ def test_a_deploy_wakes_and_removes_a_global_service(environment: Environment) -
     environment.deploy(GLOBAL).expect()
     environment.platform("sleep").expect()
 
-    environment.platform("deploy", A="2").expect()
+    woken = environment.platform("deploy", A="2").expect()
 
+    assert " 1 replaced, " in woken.stderr
+    assert "created" not in woken.stderr.splitlines()[-1]
     assert run_in(environment, "exec", "agent", "sh", "-c", "echo $A") == (0, "2\n")
     assert MARK not in json.dumps(daemon_set(environment))
     environment.deploy(GLOBAL.replace("mode: global, ", "")).expect()

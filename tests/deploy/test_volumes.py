@@ -156,7 +156,8 @@ def test_a_change_that_would_lose_data_is_refused(environment: Environment) -> N
     shown = environment.platform("preview", "--replace-volume", "data").expect()
     assert "! replace PersistentVolumeClaim data: size 1Gi → 100Mi\n" in shown.stdout
     assert "volume data will be replaced and its data deleted; keeper will be replaced with it" in shown.stderr
-    environment.platform("deploy", "--replace-volume", "data").expect()
+    replaced = environment.platform("deploy", "--replace-volume", "data").expect()
+    assert ": 2 replaced, " in replaced.stderr
     claim = environment.get("v1", "PersistentVolumeClaim", "data")
     assert claim is not None
     assert claim["spec"]["resources"]["requests"]["storage"] == "100Mi"

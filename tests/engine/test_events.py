@@ -204,6 +204,19 @@ def test_replace(order: list[str]) -> None:
     ] == events.effective_changes
 
 
+def test_made_again() -> None:
+    """An object that a deploy deletes itself, such as a volume, is replaced: Pulumi sees its creation alone."""
+    events = handle_events(
+        before("create", CLAIM, new=claim()),
+        before("create", WORKLOAD, new=deployment()),
+        before("update", FILES, old={"data": {"a": "1"}}, new={"data": {"a": "2"}}, diff={"data.a": "update"}),
+    )
+    events.note_made_again({("PersistentVolumeClaim", "data"), ("ConfigMap", "web"), ("Job", "web")})
+
+    assert events.count_operations() == {"replace": 1, "create": 1, "update": 1}
+    assert events.removed == {("PersistentVolumeClaim", "data")}
+
+
 def test_a_replacement_is_done_when_it_is_created() -> None:
     """A Job that goes first is not done while its replacement waits for a dependency."""
     events = handle_events(

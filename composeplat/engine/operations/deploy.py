@@ -49,6 +49,7 @@ from composeplat.engine.preflight import (
     Key,
     LiveState,
     api_path,
+    known_to_state,
     left_claims,
     missing_from_cluster,
     object_keys,
@@ -96,6 +97,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     stack.workspace.drop_pending()
     forget_foreign(stack, live_state)
     state = stack.state
+    known = known_to_state(state) & live_state.object_metadata.keys()
     _replace_volumes(stack, api, plan, live_state, options, volumes)
     counts = autoscaled_replicas(api, plan, live_state)
     plan = _scale_for_dev_workloads(stack, api, with_autoscaled(plan, counts), live_state)
@@ -117,6 +119,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
         events = _roll_out(recording, args, live_state, rollout, asleep=asleep, parts=parts)
         failures = failures_of(rollout.monitor, api)
+    events.note_made_again(known)
     recording.has_failed = bool(failures)
     stack.stop_if_interrupted(_hint(stack, events))
     counted = no_change.complete(events.count_operations(), parts)
