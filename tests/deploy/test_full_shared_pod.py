@@ -66,7 +66,7 @@ def test_commands_on_a_service_of_another_pod(environment: Environment) -> None:
     (pod,) = environment.pods()
     assert used["pod"] == pod["metadata"]["name"]
 
-    environment.platform("sleep").expect()
+    assert " sleeps: side, web, " in environment.platform("sleep").expect().stderr
     until(lambda: not environment.pods())
     states = {row["service"]: row["state"] for row in environment.platform("status", "--json").json["services"]}
     assert states == {"web": "asleep", "side": "asleep"}
