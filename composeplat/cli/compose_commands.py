@@ -40,6 +40,7 @@ UNDEVELOPED = {
 
 #: Options of docker compose that a command here does not have -> the command to type.
 _DEPLOY = "platform deploy, which ends when all services are ready"
+_GRACE = "platform destroy; stop_grace_period in the Compose file says how long containers have"
 _SCALED = "platform deploy, with deploy.replicas set in the Compose file"
 _DIGESTS = "platform images --json, which has the digest of each image"
 _PODS = "platform status --json, which has the names of the pods"
@@ -52,8 +53,15 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("up", "--force-recreate"): "platform restart, after platform deploy",
     ("up", "--remove-orphans"): "platform deploy, which deletes what has left the Compose file",
     ("down", "-v"): "platform destroy --volumes",
+    ("down", "-t"): _GRACE,
+    ("down", "--timeout"): _GRACE,
     ("down", "--remove-orphans"): "platform destroy",
     ("down", "--rmi"): "platform destroy; images stay in their registry",
+    ("destroy", "-v"): "platform destroy --volumes",
+    ("destroy", "-t"): _GRACE,
+    ("destroy", "--timeout"): _GRACE,
+    ("destroy", "--remove-orphans"): "platform destroy",
+    ("destroy", "--rmi"): "platform destroy; images stay in their registry",
     ("deploy", "-d"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
     ("deploy", "--detach"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
     ("deploy", "--force-recreate"): "platform restart, after platform deploy",
@@ -66,6 +74,7 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("build", "--no-cache"): "platform build --force, with build.no_cache: true in the Compose file",
     ("build", "--pull"): "platform build --force, with build.pull: true in the Compose file",
     ("build", "--push"): "platform build, which pushes",
+    ("config", "--environment"): "platform config --variables",
     ("config", "-o"): "platform config > FILE",
     ("config", "--output"): "platform config > FILE",
     ("config", "--hash"): "platform preview, which shows the services that have changed",
@@ -90,6 +99,9 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("ps", "--services"): "platform config --services",
 }
 
+#: Commands that docker compose has by another name.
+_THEIRS = {"deploy": "up", "destroy": "down"}
+
 #: Options that are written before the command for docker compose or kubectl -> how they are written after it.
 _BEFORE: dict[str, str] = {
     "-f": "-f FILE",
@@ -111,7 +123,8 @@ def message_for_option(command: str, option: str) -> str | None:
     instead = OPTIONS.get((command, option))
     if instead is None:
         return None
-    return f"No such option: {option}\n  hint: for 'docker compose {command} {option}' type {instead}"
+    theirs = _THEIRS.get(command, command)
+    return f"No such option: {option}\n  hint: for 'docker compose {theirs} {option}' type {instead}"
 
 
 def message_for_option_before(option: str) -> str | None:

@@ -228,7 +228,8 @@ def test_an_option_of_docker_compose(command: str, option: str, tmp_path: Path) 
     """It is named with the command to type; behind ``--`` it belongs to another program."""
     outcome = run_here(command, option, folder=tmp_path)
 
-    hint = f"  hint: for 'docker compose {command} {option}' type {OPTIONS[command, option]}\n"
+    theirs = {"deploy": "up", "destroy": "down"}.get(command, command)
+    hint = f"  hint: for 'docker compose {theirs} {option}' type {OPTIONS[command, option]}\n"
     assert outcome.status == 2
     assert outcome.stderr.endswith(f"Error: No such option: {option}\n{hint}")
     assert shlex.split(OPTIONS[command, option])[1].strip(",;") in MODULES
