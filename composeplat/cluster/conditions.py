@@ -15,12 +15,9 @@ from enum import IntEnum
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
-from composeplat.cluster.failure_causes import (
-    format_times,
-    pod_creation_failure_cause,
-    pod_failure_cause,
-)
+from composeplat.cluster.failure_causes import format_times, pod_failure_cause
 from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
+from composeplat.cluster.refused_pods import current_replica_sets, pod_creation_failure_cause
 from composeplat.cluster.scheduling import is_node_coming
 from composeplat.cluster.snapshot import (
     TEMPLATE_GENERATION,
@@ -237,11 +234,9 @@ def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Objec
         return [pod for pod in pods if pod["metadata"].get("labels", {}).get("controller-revision-hash") == revision]
     if kind == "DaemonSet":
         return _pods_of_daemon_set(workload, _alive_pods(snapshot, uid))
-    revision = workload["metadata"].get("annotations", {}).get(_REVISION)
     return [
         pod
-        for replica_set in snapshot.replica_sets_of(uid)
-        if replica_set["metadata"].get("annotations", {}).get(_REVISION) == revision
+        for replica_set in current_replica_sets(workload, snapshot)
         for pod in _alive_pods(snapshot, replica_set["metadata"]["uid"])
     ]
 
@@ -256,7 +251,6 @@ def _pods_of_daemon_set(workload: Object, owned: list[Object]) -> list[Object]:
 
 
 _POD_GENERATION = "pod-template-generation"
-_REVISION = "deployment.kubernetes.io/revision"
 
 
 def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:

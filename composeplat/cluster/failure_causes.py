@@ -39,8 +39,6 @@ from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 UNMADE_FOR = 5.0
 #: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
 UNLOADED_FOR = 30.0
-#: For how long a namespace may have no service account: the controller that creates it may be restarting.
-UNSERVED_FOR = 30.0
 #: For how long a claim may not be provisioned.
 UNBOUND_FOR = 8.0
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
@@ -363,33 +361,6 @@ def _unready_container(pod: Object) -> Object:
     containers: list[Object] = [container_of(pod["spec"], service) for service in services_of(pod)]
     failing = (found for found in containers if found.get("readinessProbe") and found["name"] not in ready)
     return next(failing, containers[0])
-
-
-# pods that are not created
-
-
-def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
-    """Return the cause of pods that the API server refuses: a quota, a policy, a webhook."""
-    uid = workload["metadata"]["uid"]
-    owners = (uid, *(replica_set["metadata"]["uid"] for replica_set in snapshot.replica_sets_of(uid)))
-    events = (event for owner in owners for event in snapshot.events_of(owner))
-    refused = [str(event.get("message", "")) for event in events if event.get("reason") == "FailedCreate"]
-    conditions = workload.get("status", {}).get("conditions") or []
-    refused += [str(c.get("message", "")) for c in conditions if (c["type"], c["status"]) == ("ReplicaFailure", "True")]
-    if not refused:
-        return None
-    text = refused[-1]
-    if re.search(r"serviceaccount \"[^\"]+\" not found", text) and snapshot.age(f"unserved/{uid}") < UNSERVED_FOR:
-        return None
-    quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
-    if quota:
-        return Cause(
-            code=CauseCode.OVER_QUOTA,
-            origin=("resources",),
-            hint="request less, or raise the quota",
-            message=f"exceeds the quota '{quota[1]}': requests {quota[2]}, {quota[3]} of {quota[4]} used",
-        )
-    return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
 
 
 # texts

@@ -1378,6 +1378,23 @@ OVER_QUOTA = Cause(
     hint="request less, or raise the quota",
 )
 HOOK = 'admission webhook "policy.example.com" denied the request: no root, please'
+LATER = "2025-06-01T12:00:05Z"
+OLD = replica_set(WEB, revision=1)
+
+
+def changed(item: Object) -> Object:
+    """The object, changed a while after ``MOMENT``; its status was changed much later."""
+    fields = [{"time": LATER}, {"time": "2025-06-01T13:00:00Z", "subresource": "status"}]
+    return {**item, "metadata": {**item["metadata"], "managedFields": fields}}
+
+
+def created(item: Object) -> Object:
+    return {**item, "metadata": {**item["metadata"], "creationTimestamp": LATER}}
+
+
+def refused(item: Object) -> Object:
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": HOOK}
+    return {**item, "status": {"conditions": [condition]}}
 
 
 @pytest.mark.parametrize(
@@ -1449,6 +1466,41 @@ def test_refused_at_first(workload: Object, owner: Object) -> None:
     held = (SET, pod(owner, state=running()), event(owner, "FailedCreate", HOOK))
 
     assert status_of(workload, *held).state is WorkloadState.STARTED
+
+
+@pytest.mark.parametrize(
+    ("workload", "held"),
+    [
+        pytest.param(changed(DB), [event(DB, "FailedCreate", HOOK, lastTimestamp=MOMENT)], id="changed-since"),
+        pytest.param(
+            stateful_set(replicas=2),
+            [created(pod(DB, state=running())), event(DB, "FailedCreate", HOOK, lastTimestamp=MOMENT)],
+            id="a-pod-since",
+        ),
+        pytest.param(WEB, [changed(SET), event(SET, "FailedCreate", HOOK, lastTimestamp=MOMENT)], id="scaled-since"),
+        pytest.param(WEB, [SET, OLD, event(OLD, "FailedCreate", HOOK)], id="of-the-old-revision"),
+        pytest.param(deployment(refused=HOOK), [SET, refused(OLD)], id="the-condition-of-the-old-revision"),
+        pytest.param(
+            deployment(refused=f'pods "web-7d4b9c6f1-x2": {OVER}'), [SET, OLD], id="a-pod-of-the-old-revision"
+        ),
+    ],
+)
+def test_refused_before(workload: Object, held: list[Object]) -> None:
+    """An event that is older than the last change or than a pod, or of an old revision, is no failure any more."""
+    assert status_of(workload, *held).cause is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "held"),
+    [
+        pytest.param(changed(DB), [event(DB, "FailedCreate", HOOK, lastTimestamp=LATER)], id="event"),
+        pytest.param(deployment(refused=HOOK), [refused(SET), refused(OLD)], id="condition"),
+        pytest.param(WEB, [refused(SET)], id="condition-of-the-new-revision"),
+    ],
+)
+def test_refused_again(workload: Object, held: list[Object]) -> None:
+    """What is refused after the last change is a failure."""
+    assert status_of(workload, *held).state is WorkloadState.FAILED
 
 
 # health checks --------------------------------------------------------------------------------------------------------

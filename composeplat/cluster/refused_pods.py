@@ -1,0 +1,84 @@
+"""Why the API server refuses the pods of a workload: a quota, a policy, a webhook.
+
+Owns which refusals still hold. Events stay for an hour, and the condition of a Deployment may be of an old revision: a
+refusal counts until the workload is changed, or a later pod of it was created.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from composeplat.cluster.cause import Cause
+from composeplat.cluster.error_text import shorten
+from composeplat.cluster.snapshot import Object, Snapshot, event_time
+from composeplat.codes.causes import CauseCode
+
+#: For how long a namespace may have no service account: the controller that creates it may be restarting.
+UNSERVED_FOR = 30.0
+_REVISION = "deployment.kubernetes.io/revision"
+
+
+def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
+    """Return the cause of pods that the API server refuses."""
+    refused = list(_refusals(workload, snapshot))
+    if not refused:
+        return None
+    text, uid = refused[-1], workload["metadata"]["uid"]
+    if re.search(r"serviceaccount \"[^\"]+\" not found", text) and snapshot.age(f"unserved/{uid}") < UNSERVED_FOR:
+        return None
+    quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
+    if quota:
+        return Cause(
+            code=CauseCode.OVER_QUOTA,
+            origin=("resources",),
+            hint="request less, or raise the quota",
+            message=f"exceeds the quota '{quota[1]}': requests {quota[2]}, {quota[3]} of {quota[4]} used",
+        )
+    return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
+
+
+def current_replica_sets(workload: Object, snapshot: Snapshot) -> list[Object]:
+    """Return the ReplicaSets of the current revision of a Deployment."""
+    revision = _revision_of(workload)
+    return [found for found in snapshot.replica_sets_of(workload["metadata"]["uid"]) if _revision_of(found) == revision]
+
+
+def _revision_of(item: Object) -> object:
+    return item["metadata"].get("annotations", {}).get(_REVISION)
+
+
+def _refusals(workload: Object, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the messages of the refusals that still hold, the latest last."""
+    current = current_replica_sets(workload, snapshot)
+    for owner in (workload, *current):
+        yield from _events_since(_last_change(owner, snapshot), snapshot.events_of(owner["metadata"]["uid"]))
+    others = [found for found in snapshot.replica_sets_of(workload["metadata"]["uid"]) if found not in current]
+    yield from (text for text in _failures_in([workload]) if not _is_of(others, text))
+    yield from _failures_in(current)
+
+
+def _events_since(moment: str, events: Iterable[Object]) -> Iterator[str]:
+    for event in events:
+        if event.get("reason") == "FailedCreate" and (event_time(event) or moment) >= moment:
+            yield str(event.get("message", ""))
+
+
+def _is_of(replica_sets: Iterable[Object], text: str) -> bool:
+    """Return whether the condition of a Deployment is that of one of these, by the name of a pod or the text."""
+    return any(f'"{found["metadata"]["name"]}-' in text or text in _failures_in([found]) for found in replica_sets)
+
+
+def _last_change(owner: Object, snapshot: Snapshot) -> str:
+    """Return when an owner of pods was changed last, or created its last pod; not the changes of its status."""
+    managed = owner["metadata"].get("managedFields") or []
+    changes = [str(entry.get("time", "")) for entry in managed if not entry.get("subresource")]
+    pods = snapshot.pods_of(owner["metadata"]["uid"])
+    return max([*changes, *(str(pod["metadata"].get("creationTimestamp", "")) for pod in pods)], default="")
+
+
+def _failures_in(workloads: Iterable[Object]) -> Iterator[str]:
+    for item in workloads:
+        for condition in item.get("status", {}).get("conditions") or []:
+            if (condition["type"], condition["status"]) == ("ReplicaFailure", "True"):
+                yield str(condition.get("message", ""))
