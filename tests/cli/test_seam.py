@@ -525,11 +525,24 @@ def test_sleep_and_wake(seam: Seam, command: str, args: str) -> None:
     assert asked == {"wait": False, "timeout": 9}
 
 
-@pytest.mark.parametrize("flag", ["true", "false"])
-def test_whether_services_wake_in_order(seam: Seam, flag: str) -> None:
-    """The order of depends_on holds for waking where the flag says so."""
+@pytest.mark.parametrize(
+    ("in_shell", "in_file", "in_order"),
+    [
+        pytest.param(None, None, False, id="default"),
+        pytest.param(None, "true", True, id="on"),
+        pytest.param(None, "false", False, id="off"),
+        pytest.param("false", "true", False, id="shell-over-file"),
+    ],
+)
+def test_whether_services_wake_in_order(
+    seam: Seam, monkeypatch: pytest.MonkeyPatch, in_shell: str | None, in_file: str | None, *, in_order: bool
+) -> None:
+    """The order of depends_on holds for waking only where the flag says so; the shell's beats that of .env."""
     seam.gives("sleep.wake", Came())
-    (seam.folder / ".env").write_text(f"OKTETO_COMPOSE_DEPENDS_ON_ENABLED={flag}\n")
+    if in_shell is not None:
+        monkeypatch.setenv("OKTETO_COMPOSE_DEPENDS_ON_ENABLED", in_shell)
+    if in_file is not None:
+        (seam.folder / ".env").write_text(f"OKTETO_COMPOSE_DEPENDS_ON_ENABLED={in_file}\n")
     seam.platform("wake").assert_success()
 
-    assert seam.asked[0][3]["in_order"] == (flag == "true")
+    assert seam.asked[0][3]["in_order"] == in_order
