@@ -535,14 +535,13 @@ def test_sleep_and_wake(seam: Seam, command: str, args: str) -> None:
     ],
 )
 def test_whether_services_wake_in_order(
-    seam: Seam, monkeypatch: pytest.MonkeyPatch, in_shell: str | None, in_file: str | None, *, in_order: bool
+    seam: Seam, in_shell: str | None, in_file: str | None, *, in_order: bool
 ) -> None:
     """The order of depends_on holds for waking only where the flag says so; the shell's beats that of .env."""
     seam.gives("sleep.wake", Came())
-    if in_shell is not None:
-        monkeypatch.setenv("OKTETO_COMPOSE_DEPENDS_ON_ENABLED", in_shell)
+    flag = "OKTETO_COMPOSE_DEPENDS_ON_ENABLED"
     if in_file is not None:
-        (seam.folder / ".env").write_text(f"OKTETO_COMPOSE_DEPENDS_ON_ENABLED={in_file}\n")
-    seam.platform("wake").assert_success()
+        (seam.folder / ".env").write_text(f"{flag}={in_file}\n")
+    seam.platform("wake", **({flag: in_shell} if in_shell else {})).assert_success()
 
     assert seam.asked[0][3]["in_order"] == in_order
