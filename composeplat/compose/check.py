@@ -156,14 +156,20 @@ def report_inactive(checker: Checker, path: PathKey, name: str, shown: str) -> b
     return True
 
 
+def _missing_for_health(service: Service) -> str:
+    """Return what a service lacks that would decide whether it is healthy; empty if it has a part of it."""
+    check = service.health_check
+    if (check and check.readiness) or any(port.protocol == "tcp" for port in service.ports):
+        return ""
+    return f"no {'readiness probe' if check else 'health check'} and no {'TCP port' if service.ports else 'port'}"
+
+
 def _check_condition(
     checker: Checker, condition: DependencyCondition, dependency: Service, path: PathKey, shown: str
 ) -> None:
     """Check that a dependency can meet the condition, as far as its keys could be read."""
-    if condition is DependencyCondition.HEALTHY and not dependency.health_check and not dependency.ports:
-        message = (
-            f"waits for {shown} to be healthy, which has no health check and no port: it counts as healthy once it runs"
-        )
+    if condition is DependencyCondition.HEALTHY and (missing := _missing_for_health(dependency)):
+        message = f"waits for {shown} to be healthy, which has {missing}: it counts as healthy once it runs"
         if not _is_unread(checker, dependency, "ports", "expose", "healthcheck"):
             checker.add("no-effect", path, message, f"give {shown} a health check")
     elif (
