@@ -60,10 +60,11 @@ def test_all_of_it(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "cache", ["TYPE=registry,REF=new.example.com/api", '"type=registry","ref=new.example.com/api"']
+    "cache",
+    ["new.example.com/api", "TYPE=registry,REF=new.example.com/api", '"type=registry","ref=new.example.com/api"'],
 )
 def test_a_cache_in_any_form(project: Project, cache: str) -> None:
-    """Keys may be in upper case, and options in quotes: BuildKit takes both."""
+    """It may be an image alone; keys may be in upper case, and options in quotes: BuildKit takes each."""
     text = f"services: {{api: {{build: {{context: ., cache_to: ['{cache}']}}}}}}\n"
     reading = project({"compose.yaml": text, "Dockerfile": "FROM x\n"}).read(registry="r.example.com")
     assert reading.plan is not None, reading.messages

@@ -90,9 +90,9 @@ def test_the_same_line_twice() -> None:
 
 def test_lines_out_of_order() -> None:
     """Two streams of a container may change places: neither is lost, at first and after a break."""
-    mixed = [LINES[1], LINES[0], LINES[2]]
+    mixed = [LINES[1], LINES[0], LINES[2], LINES[1].replace("two", "late")]
     cursor = Cursor()
-    assert texts(cursor, mixed) == ["two", "one", "three"]
+    assert texts(cursor, mixed) == ["two", "one", "three", "late"]
     cursor.begin()
     assert texts(cursor, mixed) == []
 

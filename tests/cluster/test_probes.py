@@ -101,14 +101,25 @@ def test_port_answers(
     assert set(server.paths) == {f"{PODS}/web-x7k2p:8080/proxy/"}
 
 
-def test_a_port_without_an_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that takes long is not known from packets that a firewall drops: neither is a failure."""
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        pytest.param(Answer(b"{}"), None, id="answers"),
+        pytest.param(refusal(403, "not for you"), None, id="refuses"),
+        pytest.param(Answer(silent=True), False, id="is-out-of-reach"),
+    ],
+)
+def test_a_port_without_an_answer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, version: Answer, *, expected: bool | None
+) -> None:
+    """A program that takes long is not known from packets that a firewall drops, if the API server itself answers."""
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
     monkeypatch.setattr("composeplat.cluster.probes._ANSWER_TIMEOUT_S", 0.2)
     silence: Queue[Object | None] = Queue()
-    server.answers = {f"{PODS}/web-x7k2p:8080/proxy/": Answer(before=silence)}
+    server.answers = {f"{PODS}/web-x7k2p:8080/proxy/": Answer(before=silence), "/version": version}
 
     with Api(server.access) as api:
-        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is None
+        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is expected
     silence.put(None)
 
     assert server.paths[-1] == "/version"

@@ -266,7 +266,7 @@ def test_an_ignore_file_leaves_the_link_out(text: str, project: Project) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["odd", "logs/odd/more", "*\n!logs", "!logs/odd", pytest.param("**/" * 5000 + "b*", id="many folders")]
+    "text", ["odd", "logs/odd/more", "*\n!logs", "!logs/odd", "logs\n!logs/odd", pytest.param("**/" * 5000 + "b*", id="many folders")]
 )
 def test_an_ignore_file_that_names_other_files(text: str, project: Project) -> None:
     """The ignore file of the Dockerfile comes before that of the context."""

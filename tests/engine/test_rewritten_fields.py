@@ -93,6 +93,17 @@ def test_a_changed_file(plan: Plan, part: str) -> None:
     assert found_in(plan, made) == {}
 
 
+def test_fields_that_one_side_lacks(plan: Plan) -> None:
+    """A field that the file adds or takes away is applied, and so is one that the cluster has removed."""
+    made = state(plan, web=lambda template: template["spec"].pop("nodeSelector"))
+    for resource in made["resources"]:
+        template = resource["inputs"].get("spec", {}).get("template", {"metadata": {"labels": {}}})
+        del template["metadata"]["labels"]
+        template["metadata"]["annotations"] = {"former": "x"}
+
+    assert found_in(plan, made) == {}
+
+
 def test_others(plan: Plan) -> None:
     """Replicas are no field of a pod template; resources of others, and those that are being deleted, don't count."""
     made = state(plan, web=rewrite_image)

@@ -156,8 +156,10 @@ def test_workloads_that_may_not_be_listed(server: Server, kind: str, *, is_refus
 
 def test_workloads_of_an_environment(server: Server) -> None:
     """They are listed by label; development containers are none of them, and not everyone may list all kinds."""
+    developed = head(**{"dev.platform.com/up": "web"})
+    developed["metadata"]["name"] = "web-up"
     server.answers = {
-        DEPLOYMENTS: given({**deployment(), **head()}, {**deployment(), **head(**{"dev.platform.com/up": "web"})}),
+        DEPLOYMENTS: given({**deployment(), **head()}, {**deployment(), **developed}),
         SETS: given(),
         DAEMON_SETS: refusal(403, "not for you"),
         JOBS: given({**job(), **head("blog")}),
