@@ -134,7 +134,8 @@ def test_ctrl_d_at_the_value(server: Server, project: Project, tmp_path: Path, n
         folder=project({}).path,
         env={**VARIABLES, "KUBECONFIG": kubeconfig(tmp_path / "config", server.port), "NO_COLOR": "1"},
     )
-    terminal.until(f"Value of {name}:")
+    # The space comes when getpass has thrown away what was typed before.
+    terminal.until(f"Value of {name}: ")
     terminal.end_input()
 
     assert terminal.rest().splitlines()[1:] == [f"error: no value was given: {name} was not changed"]
