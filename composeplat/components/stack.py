@@ -7,11 +7,14 @@ Owns its arguments. The order of its parts is that of :class:`~composeplat.compo
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.runtime.settings import get_monitor
 
 from composeplat.cluster.watching import Watcher
 from composeplat.components.children import (
@@ -44,6 +47,8 @@ from composeplat.plan.resource_keys import ResourceKey
 from composeplat.system.deadline import Deadline
 
 _ROOT_TYPE = "pulumi:pulumi:Stack"
+#: The hooks' names of components, by the connection of a run: one process can run several programs.
+_TAKEN: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
 
 
@@ -154,7 +159,7 @@ class ComposeStack(pulumi.ComponentResource):
         if waits and late.is_late(plan.namespace):
             raise pulumi.RunError("'waits=True' needs a 'namespace' that is a plain value")
         if waits and gate is None and not pulumi.runtime.is_dry_run():
-            gate = _default_gate(plan, timeout or DEFAULT_TIMEOUT_S, cluster, opts.parent if opts else None)
+            gate = _default_gate(name, plan, timeout or DEFAULT_TIMEOUT_S, cluster, opts.parent if opts else None)
         registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
         registrar.extras = plan_extra_objects(plan, extras, transforms)
         registrar.transforms = transforms or {}
@@ -192,7 +197,7 @@ class ComposeStack(pulumi.ComponentResource):
 
 
 def _default_gate(
-    plan: Plan, timeout: float, cluster: DefaultCluster, parent: pulumi.Resource | None
+    name: str, plan: Plan, timeout: float, cluster: DefaultCluster, parent: pulumi.Resource | None
 ) -> DependencyGate | None:
     access = cluster.access() if plan.edges else None
     if access is None:
@@ -203,11 +208,16 @@ def _default_gate(
         watcher=Watcher(access, plan.namespace, plan.environment, plan.workload_kinds),
         deadline=Deadline(timeout, plan.start_delays),
         restarts_deadline=True,
-        hook_suffix=_hook_suffix(parent),
+        hook_suffix=_hook_suffix(name, parent),
     )
 
 
-def _hook_suffix(parent: pulumi.Resource | None) -> str:
+def _hook_suffix(name: str, parent: pulumi.Resource | None) -> str:
+    """Return what makes the names of a component's hooks unique in a run."""
     if parent is None or parent.pulumi_resource_type == _ROOT_TYPE:
         return ""
-    return f"-of-{parent.pulumi_resource_type}-{parent.pulumi_resource_name}"
+    suffix = f"-of-{parent.pulumi_resource_type}-{parent.pulumi_resource_name}"
+    taken = _TAKEN.setdefault(get_monitor(), Counter())
+    taken[name + suffix] += 1
+    # A parent knows its own type, and not those of the components above it.
+    return suffix if taken[name + suffix] == 1 else f"{suffix}#{taken[name + suffix]}"

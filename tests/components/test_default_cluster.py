@@ -132,6 +132,20 @@ def test_two_of_one_name(folder: Folder) -> None:
 
 
 @pytest.mark.usefixtures("asked")
+def test_two_of_one_name_below_two_parents(folder: Folder) -> None:
+    """So have the hooks of components whose parents differ only by the types of their own parents."""
+
+    def program() -> None:
+        for kind in ("test:index:Staging", "test:index:Production"):
+            above = pulumi.ComponentResource(kind, "app")
+            parent = pulumi.ComponentResource("test:index:Part", "part", opts=pulumi.ResourceOptions(parent=above))
+            stack(folder, waits=None, opts=pulumi.ResourceOptions(parent=parent))
+
+    name = "shop-wait-web-of-test:index:Part-part"
+    assert [run(program).hooks for _ in range(2)] == 2 * [[name, f"{name}#2"]]
+
+
+@pytest.mark.usefixtures("asked")
 def test_two_of_one_name_of_another_language(folder: Folder) -> None:
     """So have the hooks of components whose parents are of another process, and which the provider makes."""
 
