@@ -50,6 +50,9 @@ def main() -> None:
         # Locks and terminals of Unix are missing, as they would be from the first import on.
         sys.stderr.write(_ON_WINDOWS)
         sys.exit(1)
+    ended: list[Any] = []
+    # Registered first, it runs last.
+    atexit.register(_leave_threads, ended)
     gc.set_threshold(_COLLECTION_THRESHOLD)
     # The interpreter would look for garbage in all modules before it ends; the kernel frees them anyway.
     atexit.register(gc.freeze)
@@ -64,6 +67,7 @@ def main() -> None:
     except KeyboardInterrupt:
         status = _INTERRUPTED
         _exit_at_interrupts(status)
+    ended.append(status)
     sys.exit(status)
 
 
@@ -102,8 +106,30 @@ def _exit_at_interrupts(status: Any) -> None:
     def leave(*_: object) -> None:
         with suppress(Exception):
             sys.stdout.flush()
-        os._exit(status if isinstance(status, int) else int(bool(status)))
+        os._exit(_as_number(status))
 
     signal.signal(signal.SIGINT, leave)
     # While the interpreter shuts down no handler runs, and the signal would kill the process.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+
+
+def _leave_threads(ended: list[Any]) -> None:
+    """End the process at once if threads still run, such as those that ask registries after a Ctrl-C.
+
+    OpenSSL crashes the process if a thread uses it while the C library ends.
+    """
+    if not ended:
+        return
+    import threading
+
+    from composeplat.cli.interrupts import WAKER
+
+    if any(thread.daemon and thread.name != WAKER for thread in threading.enumerate()):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(_as_number(ended[0]))
+
+
+def _as_number(status: Any) -> int:
+    return status if isinstance(status, int) else int(bool(status))

@@ -24,6 +24,8 @@ from composeplat.system.signals import handle_signals
 _WAKE_DELAYS_S = (0.02, 0.1, 0.5)
 #: A press whose exception was dropped is repeated after this delay: then the finalizer has ended.
 _REPEAT_DELAY_S = 0.02
+WAKER = "interrupts"
+"""The name of the thread that wakes the main thread."""
 _PRESSES = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -37,7 +39,7 @@ def listen() -> None:
     signal.signal(signal.SIGURG, _do_nothing)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _raise_again
-    threading.Thread(target=_wake, args=(reader, threading.get_ident()), daemon=True).start()
+    threading.Thread(target=_wake, name=WAKER, args=(reader, threading.get_ident()), daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -156,6 +156,27 @@ def test_no_garbage_is_looked_for_at_the_end(project: Project) -> None:
     assert done.stdout == f"{__version__}\n"
 
 
+#: The process aborts where the C library ends.
+ENDING = """
+import ctypes, threading, time
+from composeplat.cli.app import main
+library = ctypes.CDLL(None)
+library.on_exit(library.abort, None)
+"""
+THREAD = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library of Linux has on_exit")
+@pytest.mark.parametrize(("begins", "status"), [("", -signal.SIGABRT), (THREAD, 0)], ids=["alone", "with-a-thread"])
+def test_threads_at_the_end(tmp_path: Path, begins: str, status: int) -> None:
+    """The C library does not end under a thread that still runs: OpenSSL crashed the process then."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{ENDING}{begins}main()", "--version"], cwd=tmp_path, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stdout.decode()) == (status, f"{__version__}\n")
+
+
 def test_our_mistakes_keep_their_traceback(project: Project) -> None:
     """What is no mistake of the user's is not dressed up as one."""
     done = subprocess.run(
