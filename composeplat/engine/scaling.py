@@ -44,6 +44,10 @@ def remembered_replicas(head: Object) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 1
 
 
+#: The kinds that `kubectl scale` scales.
+_SCALED = ("Deployment", "StatefulSet")
+
+
 def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int]:
     """The sleeping workloads of an environment, each with its number of pods before sleep."""
     found = {
@@ -52,6 +56,19 @@ def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int
         if key[0] in WORKLOAD_KINDS and belongs_to(head, environment) and not is_dev_workload(head)
     }
     return {key: count for key, count in found.items() if count is not None}
+
+
+def scaled_down_by_others(plan: Plan, workloads: Mapping[Key, Object]) -> list[str]:
+    """Name the services without pods that no `sleep` has scaled down, and that have pods in the file."""
+    planned = {(desired.kind, desired.name): desired.manifest for desired in plan.objects if desired.kind in _SCALED}
+    return [
+        service.name
+        for service in plan.services
+        if (found := workloads.get(service.workload)) is not None
+        and service.workload in planned
+        and remembered_replicas(found) is None
+        and read_replicas(found) == 0 < read_replicas(planned[service.workload])
+    ]
 
 
 def sleeping_workloads_of(plan: Plan, live_state: LiveState, services: Collection[str]) -> list[Key]:

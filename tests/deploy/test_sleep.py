@@ -70,6 +70,23 @@ def managers(environment: Environment, kind: str, version: str, name: str) -> se
     return {(row["manager"], row["operation"]) for row in found["metadata"]["managedFields"]}
 
 
+def test_scaled_down_by_others(environment: Environment) -> None:
+    """What somebody else scaled to 0 is not woken, which is reported with the way to scale it up."""
+    environment.deploy(f"{HEAD}  web: *app\n  idle: {{<<: *app, scale: 0}}\n").expect()
+    path = f"/apis/apps/v1/namespaces/{environment.namespace}/deployments/web"
+    with environment.api() as api:
+        api.patch(path, {"spec": {"replicas": 0}})
+    woken = environment.platform("wake").expect()
+    environment.platform("deploy", "--refresh").expect()
+
+    assert (
+        "scaled to 0 by others, not by 'platform sleep': web; platform deploy --refresh scales them up\n"
+        in woken.stderr
+    )
+    assert workloads(environment)["web"] == (1, None)
+    assert "scaled to 0" not in environment.platform("wake").expect().stderr
+
+
 def test_asleep_and_awake_again(environment: Environment) -> None:
     """All pods go and come back, as many as there were; what has ended is left alone; a preview sees no change."""
     environment.deploy(SHOP).expect()

@@ -9,7 +9,7 @@ from composeplat import progress
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
 from composeplat.cluster.watching import pods_path
-from composeplat.diagnostics import ComposeplatError, format_count
+from composeplat.diagnostics import ComposeplatError, format_count, join_and_count
 from composeplat.engine.deletion import WAITING_FOR_PODS
 from composeplat.engine.dev_workloads import dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
@@ -26,12 +26,15 @@ from composeplat.engine.scaling import (
     read_workloads,
     scale_down,
     scale_up,
+    scaled_down_by_others,
     service_names,
     sleeping_workloads,
 )
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 from composeplat.system.deadline import Deadline
+
+_MAX_LISTED = 5
 
 
 def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
@@ -83,6 +86,7 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
         sleepers = sleeping_workloads(live_state, plan.environment)
         asleep = {key: count for key, count in sleepers.items() if key[1] not in dev_workloads}
+        _note_scaled_down(stack, api, plan, dev_workloads)
         failures = _wake_workloads(stack, api, plan, asleep, in_order=in_order, wait=wait, timeout=timeout)
         stack.stop_if_interrupted()
     if asleep:
@@ -91,6 +95,15 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
     outcome = _outcome(plan, asleep, dev_workloads, started)
     outcome.failures = failures
     return outcome
+
+
+def _note_scaled_down(stack: Stack, api: Api, plan: Plan, dev_workloads: Collection[str]) -> None:
+    """Note the services whose state is `asleep` too, and that only a deploy scales up."""
+    workloads = {key: found for key, found in read_workloads(api, plan).items() if key[1] not in dev_workloads}
+    names = scaled_down_by_others(plan, workloads)
+    if names:
+        shown = join_and_count(names, _MAX_LISTED)
+        stack.note(f"scaled to 0 by others, not by 'platform sleep': {shown}; platform deploy --refresh scales them up")
 
 
 def _wake_workloads(
