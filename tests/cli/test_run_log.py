@@ -82,6 +82,27 @@ def test_a_log_has_the_name_of_the_command(seam: Seam) -> None:
     assert "platform exec service='web' command='…' namespace='team'" in Path(failed.log).read_text()
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("exec", "web", "echo", "hunter2"),
+        ("run", "web", "echo", "hunter2"),
+        ("run", "--entrypoint", "echo hunter2", "web"),
+        ("run", "-e", "A=hunter2", "web"),
+        ("deploy", "--otel-traces", "https://traces.example.com/?key=hunter2"),
+    ],
+)
+def test_options_that_may_be_secrets(seam: Seam, args: tuple[str, ...]) -> None:
+    """The log says that they were given, and not what they were."""
+    seam.gives("deploy.deploy", ComposeplatError("it is locked"))
+    command, *given = args
+    failed = seam.platform(command, "--namespace", "team", *given)
+
+    text = Path(failed.log).read_text()
+    assert "='…'" in text
+    assert "hunter2" not in text
+
+
 @pytest.mark.parametrize("module", sorted(set(MODULES.values()) - {"cluster", "state", "variables"}))
 def test_a_function_has_the_name_of_its_command(module: str) -> None:
     """The name in the log is made from the function's; ``ps`` is logged as what it is for."""
