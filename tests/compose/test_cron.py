@@ -35,6 +35,17 @@ def test_moments(text: str, expected: list[str]) -> None:
     assert moments(text) == expected
 
 
+def test_names() -> None:
+    """Months, weekdays and whole expressions have names."""
+    months = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+    assert [moments(f"0 0 1 {name} *") for name in months] == [moments(f"0 0 1 {month} *") for month in range(1, 13)]
+    weekdays = "sun mon tue wed thu fri sat".split()
+    assert [moments(f"0 0 * * {name}") for name in weekdays] == [moments(f"0 0 * * {day}") for day in range(7)]
+    assert moments("@yearly") == moments("@annually") == ["2027-01-01 00:00", "2028-01-01 00:00"]
+    assert moments("@midnight") == moments("@daily") == ["2026-01-02 00:00", "2026-01-03 00:00"]
+    assert moments("@hourly") == ["2026-01-01 13:00", "2026-01-01 14:00"]
+
+
 def test_a_day_of_the_month_or_of_the_week() -> None:
     """With both, one of them is enough; with a `*` in one of them, the other decides."""
     assert moments("0 0 13 * fri", count=4) == [

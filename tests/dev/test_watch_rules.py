@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from composeplat.compose.dockerignore import IgnoreRules
 from composeplat.compose.model import HOST, NAMED, Build, Mount, Service
 from composeplat.compose.watch_model import WatchAction, WatchRule
 from composeplat.dev.watch_rules import WatchedFolder, make_watched_folder, relocate_patterns
@@ -53,6 +54,16 @@ def test_patterns_of_a_rule() -> None:
 
     assert own(found) == ("*.md", "!README.md", "gen", "!gen/kept")
     assert found.includes == ("*.py", "**/x")
+
+
+def test_files_of_editors_are_left_out() -> None:
+    """What vim, Emacs and PyCharm write beside a file is no change of the folder; names that look like it are."""
+    rules = IgnoreRules.parse(folder().ignores)
+    names = ["a~", "b/.a.py.swp", "4913", ".#a", "#a#", "a.py___jb_tmp___", ".idea", ".git"]
+
+    assert [
+        name for name in [*names, ".a.swap", "a.swp", "#a", "a#", ".gitignore"] if rules.ignores(rules.match(name))
+    ] == names
 
 
 def test_volumes_below_the_target_are_left_out() -> None:
