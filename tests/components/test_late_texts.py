@@ -235,7 +235,7 @@ def test_registry(folder: Folder) -> None:
     )
 
     image = found.inputs("Image")
-    assert image["tags"] == ["r.example/team/shop-web:latest"] or image["tags"] == ["r.example/team/shop-web"]
+    assert image["tags"] == ["r.example/team/shop-web"]
     assert image["registries"][0]["username"] == "me"
     assert image["registries"][0]["password"]["value"] == "p"
 

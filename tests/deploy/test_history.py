@@ -163,7 +163,7 @@ def test_another_machine(environment: Environment, tmp_path: Path) -> None:
 
     elsewhere = environment.platform("deploy", **shared, COMPOSEPLAT_DATA=str(tmp_path / "elsewhere")).expect()
 
-    assert "1 updated" in elsewhere.stderr or "updated" in elsewhere.stderr
+    assert "updated" in elsewhere.stderr
     assert [row["revision"] for row in history(environment)] == [2, 1]
 
 
