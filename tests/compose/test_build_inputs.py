@@ -224,10 +224,11 @@ def test_a_link_in_another_context(project: Project) -> None:
     for name in ("app", "a", "b"):
         (folder.path / name / "odd").symlink_to("/dev/zero")
 
-    assert messages_of(folder) == [
+    (message,) = messages_of(folder)
+    assert message == (
         "compose.yaml:1:73: error: services.web.build.additional_contexts.b names a folder with a link to a pipe or"
         " device, which would be read without end: 'odd' [unreadable-file]"
-    ]
+    )
 
 
 def test_a_context_of_many_services(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +267,15 @@ def test_an_ignore_file_leaves_the_link_out(text: str, project: Project) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["odd", "logs/odd/more", "*\n!logs", "!logs/odd", "logs\n!logs/odd", pytest.param("**/" * 5000 + "b*", id="many folders")]
+    "text",
+    [
+        "odd",
+        "logs/odd/more",
+        "*\n!logs",
+        "!logs/odd",
+        "logs\n!logs/odd",
+        pytest.param("**/" * 5000 + "b*", id="many folders"),
+    ],
 )
 def test_an_ignore_file_that_names_other_files(text: str, project: Project) -> None:
     """The ignore file of the Dockerfile comes before that of the context."""

@@ -37,9 +37,9 @@ def test_moments(text: str, expected: list[str]) -> None:
 
 def test_names() -> None:
     """Months, weekdays and whole expressions have names."""
-    months = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+    months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
     assert [moments(f"0 0 1 {name} *") for name in months] == [moments(f"0 0 1 {month} *") for month in range(1, 13)]
-    weekdays = "sun mon tue wed thu fri sat".split()
+    weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
     assert [moments(f"0 0 * * {name}") for name in weekdays] == [moments(f"0 0 * * {day}") for day in range(7)]
     assert moments("@yearly") == moments("@annually") == ["2027-01-01 00:00", "2028-01-01 00:00"]
     assert moments("@midnight") == moments("@daily") == ["2026-01-02 00:00", "2026-01-03 00:00"]
