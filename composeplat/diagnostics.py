@@ -99,7 +99,7 @@ class Span(NamedTuple):
 
     @property
     def location(self) -> tuple[str, int, int]:
-        """The place without the order of its source: a file can be read twice, as ``.env`` is for ``env_file: .env``."""
+        """The place without the order of its source: a file may be read twice, as ``.env`` for ``env_file: .env``."""
         return (self.source.name, self.line, self.column)
 
 

@@ -17,7 +17,7 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
 from composeplat.cluster.failure_causes import format_times, pod_failure_cause
 from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
-from composeplat.cluster.refused_pods import current_replica_sets, pod_creation_failure_cause
+from composeplat.cluster.refused_pods import pod_creation_failure_cause
 from composeplat.cluster.scheduling import is_node_coming
 from composeplat.cluster.snapshot import (
     TEMPLATE_GENERATION,
@@ -236,7 +236,7 @@ def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Objec
         return _pods_of_daemon_set(workload, _alive_pods(snapshot, uid))
     return [
         pod
-        for replica_set in current_replica_sets(workload, snapshot)
+        for replica_set in snapshot.current_replica_sets(workload)
         for pod in _alive_pods(snapshot, replica_set["metadata"]["uid"])
     ]
 

@@ -16,7 +16,6 @@ from composeplat.codes.causes import CauseCode
 
 #: For how long a namespace may have no service account: the controller that creates it may be restarting.
 UNSERVED_FOR = 30.0
-_REVISION = "deployment.kubernetes.io/revision"
 
 
 def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
@@ -38,19 +37,9 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
     return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
 
 
-def current_replica_sets(workload: Object, snapshot: Snapshot) -> list[Object]:
-    """Return the ReplicaSets of the current revision of a Deployment."""
-    revision = _revision_of(workload)
-    return [found for found in snapshot.replica_sets_of(workload["metadata"]["uid"]) if _revision_of(found) == revision]
-
-
-def _revision_of(item: Object) -> object:
-    return item["metadata"].get("annotations", {}).get(_REVISION)
-
-
 def _refusals(workload: Object, snapshot: Snapshot) -> Iterator[str]:
     """Yield the messages of the refusals that still hold, the latest last."""
-    current = current_replica_sets(workload, snapshot)
+    current = snapshot.current_replica_sets(workload)
     for owner in (workload, *current):
         yield from _events_since(_last_change(owner, snapshot), snapshot.events_of(owner["metadata"]["uid"]))
     others = [found for found in snapshot.replica_sets_of(workload["metadata"]["uid"]) if found not in current]

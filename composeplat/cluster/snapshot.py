@@ -29,6 +29,8 @@ WORKLOAD_KINDS = {
 Object = dict[str, Any]
 """An object of the Kubernetes API, or a part of one."""
 
+#: Of a Deployment and of its ReplicaSets.
+_REVISION = "deployment.kubernetes.io/revision"
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 
@@ -77,6 +79,11 @@ class Snapshot:
             self._replica_sets_by_owner = _indexed(self.replica_sets, owner_uid)
         return self._replica_sets_by_owner.get(uid, [])
 
+    def current_replica_sets(self, workload: Object) -> list[Object]:
+        """Return the ReplicaSets of the current revision of a Deployment."""
+        owned = self.replica_sets_of(workload["metadata"]["uid"])
+        return [found for found in owned if _revision_of(found) == _revision_of(workload)]
+
     def events_of(self, uid: str) -> list[Object]:
         if self._events_by_object is None:
             self._events_by_object = _indexed(self.events, lambda event: event.get("involvedObject", {}).get("uid", ""))
@@ -88,6 +95,10 @@ def _indexed(objects: Iterable[Object], key: Callable[[Object], str]) -> dict[st
     for item in objects:
         found.setdefault(key(item), []).append(item)
     return found
+
+
+def _revision_of(item: Object) -> object:
+    return item["metadata"].get("annotations", {}).get(_REVISION)
 
 
 def owner_uid(item: Object) -> str:

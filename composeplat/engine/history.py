@@ -72,15 +72,14 @@ def ended_well(api: Api, namespace: str, environment: str) -> bool:
 def note_other_state(stack: Stack, revisions: Iterable[Revision]) -> bool:
     """Return whether the newest revision was deployed with another state, whose changes this one lacks; and note it.
 
-    The revisions come newest first. A new state has no changes at all.
+    The revisions come newest first. A new state has no changes at all, and one with a new passphrase counts as another.
     """
     newest, own = next(iter(revisions), None), state_id(stack)
     if newest is None or not own or newest.state in ("", own):
         return False
     whose = f" of {newest.who}" if newest.who else ""
-    stack.note(
-        f"revision {newest.number}{whose} was deployed with another state: this one is compared with the cluster"
-    )
+    difference = "another state or passphrase: this state is compared with the cluster"
+    stack.note(f"revision {newest.number}{whose} was deployed with {difference}")
     return True
 
 

@@ -208,7 +208,7 @@ def test_two_machines_with_a_state_each(environment: Environment, tmp_path: Path
     shown = environment.platform("preview", "--expect-no-changes").expect(5)
     environment.platform("deploy").expect()
 
-    assert "was deployed with another state: this one is compared with the cluster" in shown.stderr
+    assert "was deployed with another state or passphrase: this state is compared with the cluster" in shown.stderr
     assert shown.stdout.splitlines() == [
         "service app",
         "  ~ update Deployment app: its variables or files",

@@ -133,7 +133,7 @@ def test_another_state(stack: Any, api: Any) -> None:
     assert [follows_other_state(found, api) for found in (stack, other, new)] == [False, True, False]
     assert stack.notes == []
     assert other.notes == [
-        "revision 1 of ann@laptop was deployed with another state: this one is compared with the cluster"
+        "revision 1 of ann@laptop was deployed with another state or passphrase: this state is compared with the cluster"
     ]
 
     deploy(other, api, Operation.UPDATE)
