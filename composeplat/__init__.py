@@ -12,33 +12,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the types of the names, for programs that use them
     from composeplat.components.children import (
         ComposeEndpoints as ComposeEndpoints,
-    )
-    from composeplat.components.children import (
         ComposeNetwork as ComposeNetwork,
-    )
-    from composeplat.components.children import (
         ComposeService as ComposeService,
-    )
-    from composeplat.components.children import (
         ComposeVolume as ComposeVolume,
     )
     from composeplat.components.service import Service as Service
     from composeplat.components.stack import ComposeStack as ComposeStack
-    from composeplat.compose.load import Loaded as Loaded
-    from composeplat.compose.load import load_definition as load_definition
-    from composeplat.compose.options import Request as Request
-    from composeplat.compose.options import Settings as Settings
+    from composeplat.compose.load import Loaded as Loaded, load_definition as load_definition
+    from composeplat.compose.options import Request as Request, Settings as Settings
     from composeplat.diagnostics import (
         ComposeplatError as ComposeplatError,
-    )
-    from composeplat.diagnostics import (
         Diagnostic as Diagnostic,
-    )
-    from composeplat.diagnostics import (
         InvalidDefinition as InvalidDefinition,
     )
-    from composeplat.plan import Plan as Plan
-    from composeplat.plan import make_plan as make_plan
+    from composeplat.plan import Plan as Plan, make_plan as make_plan
     from composeplat.render.manifests import render_yaml as render_yaml
 
 __version__ = "0.2.0"

@@ -26,8 +26,14 @@ from composeplat.compose.options import Request
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 from composeplat.engine.backend import Backend, backend_at, find_backend, find_data_folder, own_backend
 from composeplat.engine.backend_url import URL_VARIABLE, has_login, kind_of, secrets_of, shown_url
-from composeplat.engine.passphrase import FILE_VARIABLE, VARIABLE, Passphrase, find_passphrase, own_passphrase
-from composeplat.engine.passphrase import read_passphrase as read_file
+from composeplat.engine.passphrase import (
+    FILE_VARIABLE,
+    VARIABLE,
+    Passphrase,
+    find_passphrase,
+    own_passphrase,
+    read_passphrase as read_file,
+)
 from composeplat.engine.provenance import Claim, check_record, notice_of_other
 from composeplat.engine.state_store import StateStore
 from composeplat.engine.target import Target, find_target

@@ -8,8 +8,7 @@ are hosts too, which no object has without full mode. The text that has such a n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from collections.abc import Mapping as Table
+from collections.abc import Iterator, Mapping as Table
 
 from composeplat.compatibility.port_rules import file_texts
 from composeplat.compose.load import Loaded

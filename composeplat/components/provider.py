@@ -17,8 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 import pulumi
-from pulumi.provider import ConstructResult, Provider
-from pulumi.provider import main as serve
+from pulumi.provider import ConstructResult, Provider, main as serve
 
 from composeplat.components.provider_inputs import read_arguments
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from composeplat import progress
-from composeplat.engine.outcomes import DeployOptions
-from composeplat.engine.outcomes import Outcome as Came
+from composeplat.engine.outcomes import DeployOptions, Outcome as Came
 from composeplat.engine.stack import Stack
 from tests.cluster.objects import Server, given, refusal
 from tests.conftest import Outcome

@@ -14,8 +14,7 @@ from composeplat.cluster.cause import Cause
 from composeplat.codes.causes import CauseCode
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
 from composeplat.engine.events import Change, Difference, Operation, Violation
-from composeplat.engine.outcomes import DeployOptions, Failure, Refused
-from composeplat.engine.outcomes import Outcome as Came
+from composeplat.engine.outcomes import DeployOptions, Failure, Outcome as Came, Refused
 from composeplat.engine.stack import Stack
 from tests.cli.conftest import TEXT, Seam, data
 from tests.registry.test_image_facts import put_config

@@ -24,8 +24,7 @@ from composeplat.dev.container_commands import Command
 from composeplat.dev.lease import LEASE_ANNOTATION
 from composeplat.dev.run_pod import RunOptions
 from composeplat.dev.session import Development, UpOptions
-from composeplat.engine.outcomes import Failure
-from composeplat.engine.outcomes import Outcome as Came
+from composeplat.engine.outcomes import Failure, Outcome as Came
 from composeplat.names import DEV_WORKLOAD_LABEL
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running, waiting

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from composeplat.cluster.environments import DeployedEnvironment, find_environments
 from composeplat.cluster.snapshot import Object

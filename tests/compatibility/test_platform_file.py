@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.platform_file import HEADER, CannotMerge, add_entries

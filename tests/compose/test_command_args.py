@@ -7,8 +7,7 @@ import shlex
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from composeplat.compose.command_args import split_args
 

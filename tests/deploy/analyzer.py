@@ -12,9 +12,7 @@ from typing import Any
 import grpc
 from google.protobuf.empty_pb2 import Empty  # type: ignore[import-untyped]
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
-from pulumi.runtime.proto import analyzer_pb2 as messages
-from pulumi.runtime.proto import analyzer_pb2_grpc as service
-from pulumi.runtime.proto import plugin_pb2
+from pulumi.runtime.proto import analyzer_pb2 as messages, analyzer_pb2_grpc as service, plugin_pb2
 
 PACK, POLICY = "program", "names"
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as messages
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as messages, trace_service_pb2_grpc as service
 
 from tests.deploy.conftest import SLEEP, Environment
 from tests.deploy.test_no_change import asks_pulumi

@@ -132,9 +132,8 @@ def test_another_state(stack: Any, api: Any) -> None:
 
     assert [follows_other_state(found, api) for found in (stack, other, new)] == [False, True, False]
     assert stack.notes == []
-    assert other.notes == [
-        "revision 1 of ann@laptop was deployed with another state or passphrase: this state is compared with the cluster"
-    ]
+    whose, rest = "revision 1 of ann@laptop", "another state or passphrase: this state is compared with the cluster"
+    assert other.notes == [f"{whose} was deployed with {rest}"]
 
     deploy(other, api, Operation.UPDATE)
     assert follows_other_state(stack, api)

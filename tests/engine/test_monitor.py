@@ -12,8 +12,7 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, service_status
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.codes.causes import CauseCode
-from composeplat.engine import monitor as monitor_module
-from composeplat.engine import rollout_end
+from composeplat.engine import monitor as monitor_module, rollout_end
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.law import tables
-from tests.law.specification import code_names, listed, plain, table
-from tests.law.specification import tables as tables_of
+from tests.law.specification import code_names, listed, plain, table, tables as tables_of
 
 pytestmark = pytest.mark.shared
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from composeplat.compose.file_model import FileKind, FileMount
-from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostFile, Service
-from composeplat.compose.model import Project as Definition
+from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostFile, Project as Definition, Service
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
 from composeplat.plan.identity import Identity
 from composeplat.plan.storage import plan_storage

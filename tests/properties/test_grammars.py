@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from composeplat.compose.port_values import MAX_PORT, parse_port, parse_port_range
 from composeplat.compose.values import (

@@ -9,8 +9,7 @@ import io
 import tarfile
 from collections.abc import Iterator
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from composeplat.registry.image_config import READ_ERRORS
 from composeplat.registry.layer_files import read_files

@@ -6,8 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from composeplat.compose.merge import apply_tags, merge
 from composeplat.compose.nodes import Mapping, Node, to_plain

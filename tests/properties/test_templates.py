@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from composeplat.compose.dotenv import read_env
 from composeplat.compose.template import BadTemplate, Outcome, Part, evaluate, parse_template

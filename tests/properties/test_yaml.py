@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from composeplat.compose.nodes import to_plain
 from composeplat.compose.yaml_reader import StopReading, decode, read_nodes

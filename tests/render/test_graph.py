@@ -10,8 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from composeplat.plan.service_graph import Graph, GraphEdge, Node, NodeKind, make_graph
 from composeplat.render.graph_layout import Layout, Size, lay_out

@@ -31,8 +31,7 @@ import pytest
 import composeplat
 from composeplat.cluster.api import FIELD_MANAGER
 from composeplat.cluster.variables import SECRET_NAME
-from composeplat.components.program import _registries as program_registries
-from composeplat.components.program import declare, declare_configured
+from composeplat.components.program import _registries as program_registries, declare, declare_configured
 from composeplat.compose.options import SETTINGS
 from composeplat.diagnostics import Exit
 from composeplat.engine.history import secret_name

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 
-from composeplat.compose.nodes import Mapping as MappingNode
-from composeplat.compose.nodes import Node, Scalar, Sequence
+from composeplat.compose.nodes import Mapping as MappingNode, Node, Scalar, Sequence
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.diagnostics import Report
 from composeplat.system.records import record

@@ -15,8 +15,7 @@ from typing import Any
 from composeplat.compose.discovery import DEFAULT_NAMES, find_compose_files
 from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.sources import Sources
-from composeplat.compose.nodes import Mapping as MappingNode
-from composeplat.compose.nodes import Node, Scalar, kind_of
+from composeplat.compose.nodes import Mapping as MappingNode, Node, Scalar, kind_of
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value, hint_of_file
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
 from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, VariableReferences, Variables

@@ -6,8 +6,7 @@ Must not know any key by name: the handling of a key is in :mod:`composeplat.com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from collections.abc import Mapping as PairMapping
+from collections.abc import Callable, Iterator, Mapping as PairMapping
 from dataclasses import field
 from pathlib import Path
 from typing import TypeVar

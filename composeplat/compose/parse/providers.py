@@ -7,8 +7,7 @@ those that decide whether and when its program runs has an effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from collections.abc import Mapping as PairMapping
+from collections.abc import Iterable, Mapping as PairMapping
 from dataclasses import replace
 from typing import Any
 
