@@ -75,9 +75,10 @@ def test_each_setting_is_an_argument_of_a_stack() -> None:
 
 
 def _argument_type(setting: Setting) -> object:
+    """Return the type of a value, or None: a configuration returns that for a key that it lacks."""
     if setting.may_be_output:
-        return pulumi.Input[str]  # type: ignore[misc]
-    return Sequence[str] if isinstance(setting.default, tuple) else type(setting.default)
+        return pulumi.Input[str] | None  # type: ignore[misc]
+    return (Sequence[str] if isinstance(setting.default, tuple) else type(setting.default)) | None
 
 
 def test_each_setting_is_read_from_the_configuration() -> None:

@@ -147,14 +147,12 @@ def make_request(
 
 def is_local(*, local: bool, kubeconfig: str = "", context: str = "") -> bool:
     """Check for the local cluster: by the option, or by PLATFORM_LOCAL if no other cluster is named."""
-    return local or (
-        not kubeconfig and not context and Variables.from_layers(os.environ).flag("PLATFORM_LOCAL", default=False)
-    )
+    return local or (not kubeconfig and not context and Variables.from_layers(os.environ).switch("PLATFORM_LOCAL"))
 
 
 def allows_providers(given: bool) -> bool:
     """Check whether programs of providers may run: by the option, or by the shell; no env file of a project counts."""
-    return given or Variables.from_layers(os.environ).flag("PLATFORM_ALLOW_PROVIDERS", default=False)
+    return given or Variables.from_layers(os.environ).switch("PLATFORM_ALLOW_PROVIDERS")
 
 
 def _for_local_cluster(request: Request) -> Request:

@@ -61,7 +61,7 @@ class Setting:
     def resolve(self, given: Value, variables: Variables, fallback: str = "") -> Value:
         """Return the given value, else the variable's, else the fallback."""
         if isinstance(self.default, bool):
-            return given or variables.flag(self.variable, default=bool(fallback) or self.default)
+            return given or variables.switch(self.variable, default=bool(fallback) or self.default)
         if isinstance(self.default, str):
             from_variable = variables.lookup(self.variable) if self.variable else ""
             return self.normalize(str(given) or from_variable or fallback)

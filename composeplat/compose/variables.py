@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from composeplat.compose.values import BadValue, parse_bool
-from composeplat.diagnostics import Span
+from composeplat.diagnostics import ComposeplatError, Exit, Span
 from composeplat.system.records import mutable, record
 
 #: If this variable is false, no registry is asked.
@@ -23,6 +23,12 @@ SHELL, ENV_FILE, PLATFORM = "shell", ".env", "platform"
 
 VOLUME_AFFINITY = "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED"
 WAKE_IN_ORDER = "OKTETO_COMPOSE_DEPENDS_ON_ENABLED"
+
+
+class BadSetting(ComposeplatError):
+    """An option, or its variable, has an invalid value."""
+
+    exit_code = Exit.USAGE
 
 
 @record
@@ -75,11 +81,22 @@ class Variables:
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Read a feature flag; return the default for a value that is no boolean."""
+        found = self._boolean(name)
+        return default if found is None else found
+
+    def switch(self, name: str, *, default: bool = False) -> bool:
+        """Read a variable that is a setting: with a typo in it, the default may be the opposite of what is wanted."""
         text = self.lookup(name)
+        if text and self._boolean(name) is None:
+            raise BadSetting(f"{name} ({self.layer_of(name)}) must be true or false")
+        return self.flag(name, default=default)
+
+    def _boolean(self, name: str) -> bool | None:
+        text = (self.lookup(name) or "").strip()
         try:
-            return parse_bool(text.strip()) if text else default
+            return text == "1" if text in ("0", "1") else parse_bool(text)
         except BadValue:
-            return text.strip() != "0" if text and text.strip() in ("0", "1") else default
+            return None
 
 
 def _as_text(value: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -289,6 +290,28 @@ def test_options_that_no_cluster_takes(project: Project, args: tuple[str, ...], 
     outcome = run_here("render", *args, folder=project(SHOP).path)
 
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()) == (2, "", [expected])
+
+
+@pytest.mark.parametrize(
+    ("shell", "text", "layer"),
+    [
+        ({"PLATFORM_FULL": "fasle"}, "", "shell"),
+        ({}, "PLATFORM_FULL=no!\n", ".env"),
+        ({"PLATFORM_ALLOW_OUTSIDE": "2"}, "", "shell"),
+        ({"PLATFORM_LOCAL": "ture"}, "", "shell"),
+    ],
+)
+def test_a_variable_of_an_option_that_is_no_boolean(
+    project: Project, shell: Mapping[str, str], text: str, layer: str
+) -> None:
+    """A typo is an error: the file itself may turn full mode on, which the variable was to prevent."""
+    folder = project("x-platform: {full: true}\nservices: {web: {image: nginx}}").write({".env": text})
+
+    outcome = run_here("render", folder=folder.path, **shell)
+
+    name = next(iter(shell), "PLATFORM_FULL")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.splitlines() == [f"error: {name} ({layer}) must be true or false"]
 
 
 @pytest.mark.parametrize(

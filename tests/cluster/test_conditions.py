@@ -1378,18 +1378,18 @@ OVER_QUOTA = Cause(
     hint="request less, or raise the quota",
 )
 HOOK = 'admission webhook "policy.example.com" denied the request: no root, please'
-LATER = "2025-06-01T12:00:05Z"
+AFTER_A_WHILE = "2025-06-01T12:00:05Z"
 OLD = replica_set(WEB, revision=1)
 
 
 def changed(item: Object) -> Object:
     """The object, changed a while after ``MOMENT``; its status was changed much later."""
-    fields = [{"time": LATER}, {"time": "2025-06-01T13:00:00Z", "subresource": "status"}]
+    fields = [{"time": AFTER_A_WHILE}, {"time": "2025-06-01T13:00:00Z", "subresource": "status"}]
     return {**item, "metadata": {**item["metadata"], "managedFields": fields}}
 
 
 def created(item: Object) -> Object:
-    return {**item, "metadata": {**item["metadata"], "creationTimestamp": LATER}}
+    return {**item, "metadata": {**item["metadata"], "creationTimestamp": AFTER_A_WHILE}}
 
 
 def refused(item: Object) -> Object:
@@ -1493,7 +1493,7 @@ def test_refused_before(workload: Object, held: list[Object]) -> None:
 @pytest.mark.parametrize(
     ("workload", "held"),
     [
-        pytest.param(changed(DB), [event(DB, "FailedCreate", HOOK, lastTimestamp=LATER)], id="event"),
+        pytest.param(changed(DB), [event(DB, "FailedCreate", HOOK, lastTimestamp=AFTER_A_WHILE)], id="event"),
         pytest.param(deployment(refused=HOOK), [refused(SET), refused(OLD)], id="condition"),
         pytest.param(WEB, [refused(SET)], id="condition-of-the-new-revision"),
     ],

@@ -125,8 +125,8 @@ def test_a_revision(stack: Any, api: Any) -> None:
 def test_another_state(stack: Any, api: Any) -> None:
     """The state of another machine has another identifier: this one lacks what was deployed with it."""
     deploy(stack, api, Operation.UPDATE)
-    other = SimpleNamespace(**{**vars(stack), "notes": [], "state": {"secrets_providers": {"type": "other"}}})
-    new = SimpleNamespace(**{**vars(stack), "state": {}})
+    other: Any = SimpleNamespace(**{**vars(stack), "notes": [], "state": {"secrets_providers": {"type": "other"}}})
+    new: Any = SimpleNamespace(**{**vars(stack), "state": {}})
     for found in (other, new):
         found.note = other.notes.append
 

@@ -18,7 +18,7 @@ from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import Mapping as MappingNode, Node, Scalar, kind_of
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value, hint_of_file
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
-from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, VariableReferences, Variables
+from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, BadSetting, VariableReferences, Variables
 from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span, quoted
 from composeplat.names import make_label
 from composeplat.system import files
@@ -28,12 +28,6 @@ from composeplat.system.project_root import ProjectRoot, find_project_root
 class NoDefinition(ComposeplatError):
     exit_code = Exit.INVALID
     code = "no-compose-file"
-
-
-class BadSetting(ComposeplatError):
-    """An option, or its variable, has an invalid value."""
-
-    exit_code = Exit.USAGE
 
 
 # variables ------------------------------------------------------------------------------------------------------------
