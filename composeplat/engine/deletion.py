@@ -16,13 +16,17 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import is_ending
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import pods_path
+from composeplat.components.resource_names import Urns
 from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine.dev_workloads import ended_development, is_dev_workload
+from composeplat.engine.events import Change, Operation
 from composeplat.engine.live_state import list_metadata, read_live_state
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
 from composeplat.engine.stack import Stack
+from composeplat.names import SERVICE_LABEL
 from composeplat.plan.desired import Plan
+from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.deadline import Deadline
 
 WAITING_FOR_PODS = "waiting until all pods have ended"
@@ -128,29 +132,36 @@ def delete_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
     delete(stack, api, [*users, *object_keys(volume.objects)], "that is replaced")
 
 
-def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
+def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[Change]:
     """Delete objects with our labels that no plan has: an interrupted run left them, or a run with another state."""
     found = read_live_state(api, stack.namespace).ours(stack.environment_name)
     for service, name in ended_development(found, plan).items():
         stack.note(f"the development of {service} has ended: this deploy has no such service")
         api.delete(api_path("Deployment", stack.namespace, name))
     leftovers = find_leftovers(found, plan)
-    for kind, name in leftovers:
-        api.delete(api_path(kind, stack.namespace, name))
-    return [f"{kind}/{name}" for kind, name in leftovers]
+    for change in leftovers:
+        api.delete(api_path(change.kind, stack.namespace, change.name))
+    return leftovers
 
 
-def find_leftovers(ours: Mapping[Key, Object], plan: Plan) -> list[Key]:
+def find_leftovers(ours: Mapping[Key, Object], plan: Plan) -> list[Change]:
     """Find the objects of an environment that its plan does not have, and that are not being deleted already."""
-    wanted = set(object_keys(plan.objects))
+    wanted, urns = set(object_keys(plan.objects)), Urns(plan.namespace, plan.environment)
     return [
-        key
-        for key, head in ours.items()
-        if key[0] != CLAIM
-        and key not in wanted
+        _deletion(urns, kind, name, head)
+        for (kind, name), head in ours.items()
+        if kind != CLAIM
+        and (kind, name) not in wanted
         and not is_dev_workload(head)
         and "deletionTimestamp" not in head["metadata"]
     ]
+
+
+def _deletion(urns: Urns, kind: str, name: str, head: Object) -> Change:
+    """Return the deletion of an object that no state has, so that its URN is made up; it counts for its service."""
+    service = str(head["metadata"]["labels"].get(SERVICE_LABEL, name))
+    urn = urns.child(ResourceKind.SERVICE, ResourceKind.SERVICE, service, f"{kind}/{name}")
+    return Change(operation=Operation.DELETE, urn=urn, kind=kind, name=name)
 
 
 def can_update(api: Api, manifest: dict[str, Any]) -> bool:

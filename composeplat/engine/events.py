@@ -196,6 +196,12 @@ class Events:
         for urn in urns:
             self.changes.pop(urn, None)
 
+    def add(self, changes: Iterable[Change]) -> None:
+        """Add changes that were made without Pulumi."""
+        for change in changes:
+            self.changes[change.urn] = change
+            self.done.add(change.urn)
+
     def note_made_again(self, known: Collection[tuple[str, str]]) -> None:
         """Let objects that were there before, by kind and name, be replaced ones: Pulumi only saw their creation."""
         for urn, change in self.changes.items():

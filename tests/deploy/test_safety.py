@@ -206,8 +206,12 @@ def test_two_machines_with_a_state_each(environment: Environment, tmp_path: Path
     environment.platform("deploy", **other).expect()
     environment.write(text)
     shown = environment.platform("preview", "--expect-no-changes").expect(5)
-    environment.platform("deploy").expect()
+    deployed = environment.platform("deploy").expect()
 
+    assert ": 2 updated, 3 deleted, " in deployed.stderr
+    newest = environment.platform("history", "--json").expect().json["revisions"][0]
+    changes = [(found["part"]["name"], found["operation"]) for found in newest["changes"]]
+    assert changes == [("app", "update"), ("more", "delete")]
     assert "was deployed with another state or passphrase: this state is compared with the cluster" in shown.stderr
     assert shown.stdout.splitlines() == [
         "service app",
@@ -224,6 +228,20 @@ def test_two_machines_with_a_state_each(environment: Environment, tmp_path: Path
     assert environment.names() == {"Deployment/app", "Service/app", "Secret/app-env"}
     environment.platform("preview", "--expect-no-changes").expect()
     environment.platform("preview", "--expect-no-changes", **other).expect()
+
+
+def test_destroyed_by_another_machine(environment: Environment, tmp_path: Path) -> None:
+    """A machine whose state still has the objects deletes nothing, says so, and leaves nothing in the history."""
+    other = {"COMPOSEPLAT_DATA": str(tmp_path / "other")}
+    text = f"{HEAD}  app: {{<<: *app, volumes: ['data:/data']}}\nvolumes: {{data: {{}}}}\n"
+    environment.deploy(text).expect()
+    environment.platform("deploy", **other).expect()
+    environment.platform("destroy").expect()
+    shown = environment.platform("destroy", **other).expect()
+    revisions = environment.platform("history", "--json").expect().json["revisions"]
+
+    assert f"there is nothing of {environment.name} in " in shown.stderr
+    assert [found["command"] for found in revisions].count("destroy") == 1
 
 
 def test_deleted_by_hand(environment: Environment) -> None:

@@ -20,6 +20,7 @@ from composeplat.engine.deletion import (
     wait_until_deleted,
     wait_until_no_pods,
 )
+from composeplat.engine.events import Operation
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
@@ -192,7 +193,8 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
     claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
     server.answers[claims] = given({"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "labels": LABELS}})
 
-    assert delete_leftovers(stack, api, plan(manifest())) == ["Job/stray"]
+    (change,) = delete_leftovers(stack, api, plan(manifest()))
+    assert (change.operation, change.kind, change.name) == (Operation.DELETE, "Job", "stray")
     assert asked(server, "DELETE") == [f"{JOBS}/stray"]
 
 

@@ -35,7 +35,7 @@ from composeplat.engine.dev_workloads import (
     planned_original,
     without_pods,
 )
-from composeplat.engine.events import Events
+from composeplat.engine.events import Change, Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.former_users import end_former_users, find_former_users
@@ -126,20 +126,21 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     if failures:
         before.run(stack, api, plan, events, options, live_state)
     removed = _finish(stack, api, plan, is_whole=not options.services and not failures)
+    events.add(removed)
     if not failures and not counts:
         no_change.keep(counted, has_changes=bool(events.effective_changes or asleep or volumes))
     return Outcome(
         changes=events.effective_changes,
-        counts=counted,
+        counts=no_change.complete(events.count_operations(), parts),
         kept=[*events.kept, *left_claims(plan, live_state, events.removed)],
-        removed=removed,
+        removed=[f"{change.kind}/{change.name}" for change in removed],
         failures=failures,
         violations=events.violations,
         urls=stack.target.urls_of(plan.limited_to(options.services)),
     )
 
 
-def _finish(stack: Stack, api: Api, plan: Plan, *, is_whole: bool) -> list[str]:
+def _finish(stack: Stack, api: Api, plan: Plan, *, is_whole: bool) -> list[Change]:
     """Note the shortcomings of the cluster, and return the leftovers that were deleted."""
     for note in notes_after(api, plan):
         stack.note(note)

@@ -9,7 +9,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
 from composeplat.engine import pulumi_runs
 from composeplat.engine.deletion import wait_until_deleted, wait_until_no_pods
-from composeplat.engine.events import Events
+from composeplat.engine.events import Change, Events
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Outcome
@@ -46,7 +46,7 @@ def find_volumes(stack: Stack, plan: Plan) -> list[str]:
 
 def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     stack, api, plan = recording.stack, recording.api, recording.plan
-    events, gone = Events(), frozenset[Key]()
+    events = Events()
     if stack.state.get("resources"):
         stack.workspace.make_stack()
         stack.check_cluster()
@@ -56,14 +56,14 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
         gone = frozenset(key for key, _ in lost_objects(stack.state, before))
         with recording.watch_run():
             events, result = _forget_all(recording, gone)
+        events.leave_out([urn for urn, change in events.changes.items() if _is_no_deletion(change, gone)])
         recording.note_changes(events)
         if result.status and not stack.is_interrupted:
             raise pulumi_runs.run_error(result, events)
         stack.stop_if_interrupted("the next 'platform destroy' deletes the rest")
     # Objects that the state does not have.
     live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
-    changes = [change for change in events.effective_changes if (change.kind, change.name) not in gone]
-    outcome = Outcome(changes=changes, counts=events.count_operations())
+    outcome = Outcome(changes=events.effective_changes, counts=events.count_operations())
     ours = _own_objects(plan, live_state)
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
     for (kind, name), head in going.items():
@@ -89,7 +89,7 @@ def _forget_all(recording: Recording, gone: Collection[Key]) -> tuple[Events, Pu
     def take(urn: str, events: Events) -> None:
         recording.note_changes(events)
         change = events.changes.get(urn) if urn in events.done else None
-        if change is None or change.kept or change.kind == "Image" or (change.kind, change.name) in gone:
+        if change is None or change.kind == "Image" or _is_no_deletion(change, gone):
             return
         stack.note(f"deleted {change.kind}/{change.name}")
 
@@ -105,6 +105,11 @@ def _forget_all(recording: Recording, gone: Collection[Key]) -> tuple[Events, Pu
         *pulumi_runs.NO_PROGRAM_ARGS,
     ]
     return pulumi_runs.run(stack, args, pulumi_runs.RunHandlers(take), pulumi_runs.checkpoint_variables(objects))
+
+
+def _is_no_deletion(change: Change, gone: Collection[Key]) -> bool:
+    """Whether a resource leaves the state alone: a volume stays in the cluster, and another object is gone already."""
+    return change.kept or (change.kind, change.name) in gone
 
 
 def _own_objects(plan: Plan, live_state: LiveState) -> dict[Key, Object]:

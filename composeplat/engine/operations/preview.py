@@ -7,7 +7,6 @@ from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.namespaces import is_ending
-from composeplat.components.resource_names import Urns
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
@@ -18,7 +17,7 @@ from composeplat.engine.dev_workloads import (
     without_pods,
     workloads_without_pods,
 )
-from composeplat.engine.events import Change, Operation
+from composeplat.engine.events import Change
 from composeplat.engine.foreign_objects import find_foreign, foreign_notes
 from composeplat.engine.history import ended_well, follows_other_state
 from composeplat.engine.kept_salts import with_kept_salts
@@ -41,9 +40,7 @@ from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
-from composeplat.names import SERVICE_LABEL
 from composeplat.plan.desired import Plan
-from composeplat.plan.resource_keys import ResourceKind
 from composeplat.plan.workloads import ends_pods_first
 
 _CLAIMS = "volumeClaimTemplates"
@@ -101,9 +98,9 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     if not options.services:
         ended = ended_development(live_state.object_metadata, plan)
         notes += [f"{service} is under development, which ends with this deploy" for service in ended]
-    removed = [] if options.services else _leftovers(plan, state, live_state)
+        events.add(_leftovers(plan, state, live_state))
     outcome = Outcome(
-        changes=[*events.effective_changes, *removed],
+        changes=events.effective_changes,
         counts=no_change.complete(events.count_operations(), parts),
         kept=[*events.kept, *left_claims(plan, live_state, events.removed)],
         notes=notes,
@@ -153,18 +150,9 @@ def _losses(plan: Plan, volumes: Iterable[str]) -> Iterable[str]:
 
 def _leftovers(plan: Plan, state: Mapping[str, Any], live_state: LiveState) -> list[Change]:
     """The deletions that a deploy ends with, of objects that Pulumi does not know."""
-    ours, known = live_state.ours(plan.environment), known_to_state(state)
-    urns = Urns(plan.namespace, plan.environment)
-    return [
-        Change(
-            operation=Operation.DELETE,
-            urn=urns.component(ResourceKind.SERVICE, ours[kind, name]["metadata"]["labels"].get(SERVICE_LABEL, name)),
-            kind=kind,
-            name=name,
-        )
-        for kind, name in find_leftovers(ours, plan)
-        if (kind, name) not in known
-    ]
+    known = known_to_state(state)
+    found = find_leftovers(live_state.ours(plan.environment), plan)
+    return [change for change in found if (change.kind, change.name) not in known]
 
 
 def _siblings(stack: Stack, live_state: LiveState) -> Iterable[str]:
