@@ -1,8 +1,8 @@
-"""The arguments of a component that must be plain values, as they decide the plan.
+"""The arguments of a component: which are plain values, as they decide the plan, and which may be outputs.
 
 Owns the check of their types, by those of their defaults: an output would count as true or as a text without a value,
-and so would a text such as ``"false"``, which a configuration returns for what is no text there. Owns the check of
-settings that are outputs, too.
+and so would a text such as ``"false"``, which a configuration returns for what is no text there. A setting that is an
+output is checked when its value is known.
 """
 
 from __future__ import annotations

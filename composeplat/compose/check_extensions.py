@@ -11,7 +11,8 @@ from composeplat.compose.origins import Checker, mount_path
 from composeplat.diagnostics import dotted
 
 _SINGLE_WRITER = ("ReadWriteOnce", "ReadWriteOncePod")
-_SCALED_KINDS = ("Deployment", "StatefulSet")
+#: The kinds whose number of pods an autoscaler or `kubectl scale` changes.
+SCALED_KINDS = ("Deployment", "StatefulSet")
 
 
 def check_extensions(checker: Checker) -> None:
@@ -23,7 +24,7 @@ def check_extensions(checker: Checker) -> None:
 
 
 def _check_kind(checker: Checker, service: Service) -> None:
-    if service.workload_kind not in _SCALED_KINDS:
+    if service.workload_kind not in SCALED_KINDS:
         path = ("services", service.name, "x-autoscale")
         message = f"can't scale a service that is a {service.workload_kind}"
         checker.add("conflicting-keys", path, message, "leave it out, or let the service run always", at_key=True)

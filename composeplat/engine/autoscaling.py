@@ -13,12 +13,11 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.capabilities import has_metrics
 from composeplat.cluster.snapshot import Object
+from composeplat.compose.check_extensions import SCALED_KINDS
 from composeplat.engine.dev_workloads import read_replicas, with_replicas
 from composeplat.engine.preflight import AUTOSCALER, KINDS, Key, LiveState, api_path, belongs_to
 from composeplat.engine.scaling import edit_managed_fields, remembered_replicas, scale_up
 from composeplat.plan.desired import Plan
-
-_SCALED = ("Deployment", "StatefulSet")
 
 
 def autoscaled_replicas(api: Api, plan: Plan, live_state: LiveState) -> dict[Key, int]:
@@ -49,7 +48,7 @@ def _target(autoscaler: Object) -> Key:
 
 
 def _replicas(api: Api, namespace: str, key: Key) -> int:
-    live = api.find(api_path(key[0], namespace, key[1])) if key[0] in _SCALED else None
+    live = api.find(api_path(key[0], namespace, key[1])) if key[0] in SCALED_KINDS else None
     return 0 if live is None else remembered_replicas(live) or read_replicas({**live, "kind": key[0]})
 
 

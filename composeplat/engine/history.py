@@ -58,37 +58,33 @@ def read_history(api: Api, namespace: str, environment: str) -> list[Revision]:
     return sorted(filter(None, found), key=lambda revision: revision.number, reverse=True)
 
 
-def ended_well(api: Api, namespace: str, environment: str) -> bool:
-    """Return whether all services were deployed well, as far as is known; those that are in no history were."""
+def find_history(api: Api, namespace: str, environment: str) -> list[Revision] | None:
+    """Read the history for a run that works without it: empty without permission, none if the cluster fails."""
     try:
-        revisions = read_history(api, namespace, environment)
+        return read_history(api, namespace, environment)
     except MissingPiece:
-        return True
+        return []
     except ApiError:
-        return False
-    return not leaves_failure(revisions)
+        return None
 
 
-def note_other_state(stack: Stack, revisions: Iterable[Revision]) -> bool:
+def ended_well(revisions: Iterable[Revision] | None) -> bool:
+    """Return whether all services were deployed well, as far as is known; those that are in no history were."""
+    return revisions is not None and not leaves_failure(revisions)
+
+
+def note_other_state(stack: Stack, revisions: Iterable[Revision] | None) -> bool:
     """Return whether the newest revision was deployed with another state, whose changes this one lacks; and note it.
 
     The revisions come newest first. A new state has no changes at all, and one with a new passphrase counts as another.
     """
-    newest, own = next(iter(revisions), None), state_id(stack)
+    newest, own = next(iter(revisions or ()), None), state_id(stack)
     if newest is None or not own or newest.state in ("", own):
         return False
     whose = f" of {newest.who}" if newest.who else ""
     difference = "another state or passphrase: this state is compared with the cluster"
     stack.note(f"revision {newest.number}{whose} was deployed with {difference}")
     return True
-
-
-def follows_other_state(stack: Stack, api: Api) -> bool:
-    """The same for a run that has not read the history; without permission, it is not known."""
-    try:
-        return note_other_state(stack, read_history(api, stack.namespace, stack.environment_name))
-    except MissingPiece:
-        return False
 
 
 def state_id(stack: Stack) -> str:

@@ -21,6 +21,7 @@ from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import TEMPLATE_GENERATION, WORKLOAD_KINDS, Object, has_ended, service_of
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
+from composeplat.compose.check_extensions import SCALED_KINDS
 from composeplat.engine.dev_workloads import is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, LiveState, api_path, belongs_to
@@ -44,10 +45,6 @@ def remembered_replicas(head: Object) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 1
 
 
-#: The kinds that `kubectl scale` scales.
-_SCALED = ("Deployment", "StatefulSet")
-
-
 def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int]:
     """The sleeping workloads of an environment, each with its number of pods before sleep."""
     found = {
@@ -60,7 +57,9 @@ def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int
 
 def scaled_down_by_others(plan: Plan, workloads: Mapping[Key, Object]) -> list[str]:
     """Name the services without pods that no `sleep` has scaled down, and that have pods in the file."""
-    planned = {(desired.kind, desired.name): desired.manifest for desired in plan.objects if desired.kind in _SCALED}
+    planned = {
+        (desired.kind, desired.name): desired.manifest for desired in plan.objects if desired.kind in SCALED_KINDS
+    }
     return [
         service.name
         for service in plan.services

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from composeplat.compose.check_extensions import SCALED_KINDS
 from composeplat.compose.extension_model import Patch
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey
@@ -115,7 +116,7 @@ def _changed_identity(before: Manifest, after: Manifest) -> Iterator[PathKey]:
     for path in _IDENTITY:
         if _at(before, path) != _at(after, path):
             yield path
-    if "replicas" not in before.get("spec", {}) and before["kind"] in ("Deployment", "StatefulSet"):
+    if "replicas" not in before.get("spec", {}) and before["kind"] in SCALED_KINDS:
         # An autoscaler decides it.
         yield from [("spec", "replicas")] if "replicas" in after["spec"] else []
     for place in ((), ("spec", "template"), ("spec", "jobTemplate", "spec", "template")):

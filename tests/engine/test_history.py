@@ -15,13 +15,13 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import history, pulumi_runs
 from composeplat.engine.deployer import Deployer
 from composeplat.engine.events import Change, Events, Operation
-from composeplat.engine.history import follows_other_state, read_facts, read_history
+from composeplat.engine.history import find_history, note_other_state, read_facts, read_history
 from composeplat.engine.operations import preview
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.pulumi_process import Interrupted, PulumiResult
 from composeplat.engine.recording import Recording, forget_history, record_deployment
-from composeplat.engine.revisions import Result
+from composeplat.engine.revisions import Result, Revision
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 
 SALT = {"secrets_providers": {"type": "passphrase", "state": {"salt": "v1:abc"}}}
@@ -103,6 +103,10 @@ def deploy(
         recording.has_failed = fails
 
 
+def known(api: Any) -> list[Revision] | None:
+    return find_history(api, "team", "demo")
+
+
 def results(api: Any) -> dict[int, Result]:
     return {found.number: found.result for found in read_history(api, "team", "demo")}
 
@@ -130,15 +134,15 @@ def test_another_state(stack: Any, api: Any) -> None:
     for found in (other, new):
         found.note = other.notes.append
 
-    assert [follows_other_state(found, api) for found in (stack, other, new)] == [False, True, False]
+    assert [note_other_state(found, known(api)) for found in (stack, other, new)] == [False, True, False]
     assert stack.notes == []
     whose, rest = "revision 1 of ann@laptop", "another state or passphrase: this state is compared with the cluster"
     assert other.notes == [f"{whose} was deployed with {rest}"]
 
     deploy(other, api, Operation.UPDATE)
-    assert follows_other_state(stack, api)
+    assert note_other_state(stack, known(api))
     api.refusals["list"] = 403
-    assert not follows_other_state(stack, api)
+    assert not note_other_state(stack, known(api))
 
 
 def test_no_change(stack: Any, api: Any) -> None:
@@ -169,7 +173,7 @@ def test_some_services_after_a_failure_of_all(stack: Any, api: Any) -> None:
     deploy(stack, api, Operation.UPDATE, services=services, fails=True)
     deploy(stack, api, Operation.UPDATE, services=services, options=web)
 
-    assert not history.ended_well(api, "team", "demo")
+    assert not history.ended_well(known(api))
     deploy(stack, api, services=services, options=web)
     assert [(found.result, found.can_roll_back) for found in read_history(api, "team", "demo")] == [
         (Result.DONE, False), (Result.FAILED, False), (Result.DONE, True),
@@ -178,7 +182,7 @@ def test_some_services_after_a_failure_of_all(stack: Any, api: Any) -> None:
     deploy(stack, api, services=services)
     newest = read_history(api, "team", "demo")[0]
     assert (newest.number, newest.can_roll_back) == (4, True)
-    assert history.ended_well(api, "team", "demo")
+    assert history.ended_well(known(api))
 
 
 def test_a_service_with_what_it_needs_after_a_failure(stack: Any, api: Any) -> None:
@@ -222,7 +226,7 @@ def test_a_history_that_can_not_be_read(api: Any, status: int, *, expected: bool
     """Without the right to list Secrets there is no history to complete."""
     api.refusals["list"] = status
 
-    assert history.ended_well(api, "team", "demo") is expected
+    assert history.ended_well(known(api)) is expected
 
 
 def test_changes_that_were_not_made(stack: Any, api: Any) -> None:

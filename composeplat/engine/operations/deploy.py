@@ -122,16 +122,16 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     events.note_made_again(known)
     recording.has_failed = bool(failures)
     stack.stop_if_interrupted(_hint(stack, events))
-    counted = no_change.complete(events.count_operations(), parts)
     if failures:
         before.run(stack, api, plan, events, options, live_state)
     removed = _finish(stack, api, plan, is_whole=not options.services and not failures)
     events.add(removed)
+    counted = no_change.complete(events.count_operations(), parts)
     if not failures and not counts:
         no_change.keep(counted, has_changes=bool(events.effective_changes or asleep or volumes))
     return Outcome(
         changes=events.effective_changes,
-        counts=no_change.complete(events.count_operations(), parts),
+        counts=counted,
         kept=[*events.kept, *left_claims(plan, live_state, events.removed)],
         removed=[f"{change.kind}/{change.name}" for change in removed],
         failures=failures,

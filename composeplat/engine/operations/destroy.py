@@ -108,7 +108,7 @@ def _forget_all(recording: Recording, gone: Collection[Key]) -> tuple[Events, Pu
 
 
 def _is_no_deletion(change: Change, gone: Collection[Key]) -> bool:
-    """Whether a resource leaves the state alone: a volume stays in the cluster, and another object is gone already."""
+    """Whether a resource goes from the state only: a volume stays in the cluster, or the object is gone already."""
     return change.kept or (change.kind, change.name) in gone
 
 

@@ -19,7 +19,7 @@ from composeplat.engine.dev_workloads import (
 )
 from composeplat.engine.events import Change
 from composeplat.engine.foreign_objects import find_foreign, foreign_notes
-from composeplat.engine.history import ended_well, follows_other_state
+from composeplat.engine.history import ended_well, find_history, note_other_state
 from composeplat.engine.kept_salts import with_kept_salts
 from composeplat.engine.no_change import has_all
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
@@ -74,8 +74,9 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
     replaced = [name for name, has_to_be in volumes.items() if has_to_be]
     scaled = autoscaled_replicas(api, plan, live_state)
+    history = find_history(api, stack.namespace, stack.environment_name)
     refreshes = (
-        follows_other_state(stack, api) or missing_from_cluster(state, live_state) or differs_from_state(state, scaled)
+        note_other_state(stack, history) or missing_from_cluster(state, live_state) or differs_from_state(state, scaled)
     )
     parts = None if refreshes else no_change.find_parts(plan)
     policies = policy_flags(stack.variables)
@@ -108,7 +109,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
         violations=events.violations,
     )
     # A deploy that ends well after one that did not is a revision, even without a change.
-    if not (outcome.changes or notes or scaled) and ended_well(api, stack.namespace, stack.environment_name):
+    if not (outcome.changes or notes or scaled) and ended_well(history):
         no_change.keep(outcome.counts, has_changes=False)
     return outcome
 
