@@ -108,10 +108,10 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
     return replace(plan, services=services)
 
 
-def planned_original(service: ServicePlan) -> OriginalWorkload:
+def planned_original(plan: Plan, service: ServicePlan) -> OriginalWorkload:
     """What a dev workload of a service should remember, by the plan."""
-    manifest = next(desired.manifest for desired in service.objects if desired.kind in WORKLOAD_KINDS)
-    return OriginalWorkload(kind=service.workload_kind, name=service.cluster_name, replicas=read_replicas(manifest))
+    name = service.cluster_name
+    return OriginalWorkload(kind=service.workload_kind, name=name, replicas=planned_replicas(plan, name))
 
 
 def planned_replicas(plan: Plan, name: str) -> int:

@@ -25,6 +25,7 @@ from typing import Any
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.credentials import Login, find_login
 from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
+from composeplat.registry.opener import deadline_opener
 from composeplat.system.deadline import Deadline
 from composeplat.system.machine import architecture
 from composeplat.system.records import record
@@ -149,14 +150,13 @@ class ImageConfig:
 
     def __init__(self, image: str, login_for: FindLogin, deadline: Deadline) -> None:
         self._login_for = login_for
-        self._deadline = deadline
         self._reference = reference = ImageReference.parse(image)
         self._is_loopback = _LOOPBACK.match(reference.registry) is not None
         host = _HUB_HOST if reference.registry == DOCKER_HUB else reference.registry
         scheme = "http" if self._is_loopback else "https"
         self._base_url = f"{scheme}://{host}/v2/{reference.repository}"
         self._authorization = ""
-        self._opener = _opener(is_direct=self._is_loopback)
+        self._opener = deadline_opener(deadline, is_direct=self._is_loopback)
 
     def ports(self) -> Ports:
         return parse_ports(self._config().get("ExposedPorts") or {})
@@ -223,16 +223,8 @@ class ImageConfig:
 
     def _read(self, path: str, accept: str) -> bytes:
         with self._request(path, accept) as response:
-            return self._read_body(response)
-
-    def _read_body(self, response: http.client.HTTPResponse) -> bytes:
-        """Read a body until the deadline: the timeout of the connection begins again with each byte."""
-        body = b""
-        while part := response.read1(_MAX_RESPONSE_BYTES - len(body)):
-            body += part
-            if not self._deadline.remaining_s:
-                raise TimeoutError
-        return body
+            body: bytes = response.read(_MAX_RESPONSE_BYTES)
+            return body
 
     def _request(self, path: str, accept: str) -> Any:
         """Send a request, and once more with a login if the registry asks for one."""
@@ -250,10 +242,7 @@ class ImageConfig:
         if authorization:
             # Not redirected: a registry may store its blobs with someone else, who must not get the credentials.
             request.add_unredirected_header("Authorization", authorization)
-        seconds_left = self._deadline.remaining_s
-        if not seconds_left:
-            raise TimeoutError
-        return self._opener.open(request, timeout=seconds_left)
+        return self._opener.open(request)
 
     def _authorize(self, headers: Message) -> str:
         """Answer a challenge: with the login itself, or with a token that is fetched with the login or without one."""
@@ -269,7 +258,7 @@ class ImageConfig:
         scope = f"repository:{self._reference.repository}:pull"
         query = urllib.parse.urlencode({"service": fields.get("service", ""), "scope": scope})
         with self._open(f"{realm}?{query}", "application/json", basic) as response:
-            token = json.loads(self._read_body(response))
+            token = json.loads(response.read(_MAX_RESPONSE_BYTES))
         return f"Bearer {token.get('token') or token['access_token']}"
 
     def _basic_authorization(self) -> str:
@@ -284,22 +273,6 @@ class ImageConfig:
 
 def _digest(content: bytes) -> str:
     return f"sha256:{sha256(content).hexdigest()}"
-
-
-def _opener(*, is_direct: bool) -> urllib.request.OpenerDirector:
-    """Return an opener of HTTP and HTTPS only: a registry may redirect to any URL."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler({} if is_direct else None),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPRedirectHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(),
-    ):
-        opener.add_handler(handler)
-    return opener
 
 
 def _choose_platform(manifests: list[dict[str, Any]]) -> str:

@@ -111,8 +111,9 @@ def test_a_job_is_given_back_by_letting_it_run() -> None:
 
 def test_the_original_that_a_dev_workload_records() -> None:
     """The kind and the number of pods, as the file has them now."""
-    expected = OriginalWorkload(kind="StatefulSet", name="web", replicas=4)
-    assert expected == planned_original(service("web", "StatefulSet", replicas=4))
+    web = service("web", "StatefulSet", replicas=4)
+
+    assert planned_original(plan(web), web) == OriginalWorkload(kind="StatefulSet", name="web", replicas=4)
 
 
 def test_services_that_the_state_has_no_pods_for() -> None:

@@ -238,7 +238,8 @@ def _scale_for_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: Liv
     for service in plan.services:
         if service.cluster_name in dev_workloads:
             path = api_path("Deployment", plan.namespace, dev_workloads[service.cluster_name])
-            api.patch(path, {"metadata": {"annotations": {ORIGINAL_ANNOTATION: planned_original(service).to_text()}}})
+            original = planned_original(plan, service).to_text()
+            api.patch(path, {"metadata": {"annotations": {ORIGINAL_ANNOTATION: original}}})
             stack.note(
                 f"{service.name} is under development: its own pods come back with 'platform down {service.name}'"
             )
