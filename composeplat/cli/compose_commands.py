@@ -1,6 +1,6 @@
-"""Commands of ``docker compose`` that ``platform`` does not have, and what to type instead.
+"""Commands of ``docker compose`` and of other tools that ``platform`` does not have, and what to type instead.
 
-Owns a row for each of them; the page for people who come from Compose is made from it too.
+Owns a row for each of them; the page for people who come from Compose is made from the first table too.
 Must not know the commands here: a test checks that each one that is named exists.
 """
 
@@ -32,6 +32,23 @@ INSTEAD: dict[str, tuple[str, str]] = {
     "wait": ("platform deploy", "ends when all services are ready, and all jobs that others wait for have completed"),
 }
 
+#: Command of kubectl, Helm or Pulumi -> the command here, and what it does.
+OF_OTHER_TOOLS: dict[str, tuple[str, str]] = {
+    "apply": ("platform deploy", "applies the Compose file"),
+    "cancel": ("platform state unlock", "removes a lock that was left; Ctrl-C cancels a deploy that runs"),
+    "delete": ("platform destroy", "deletes the environment; volumes stay"),
+    "describe": ("platform status", "shows each service and its problem; platform events shows what happened"),
+    "diff": ("platform preview", "shows what a deploy would change"),
+    "get": ("platform status", "shows each service; platform render prints the Kubernetes objects"),
+    "install": ("platform deploy", "deploys the Compose file"),
+    "port-forward": ("platform up SERVICE", "forwards the ports of a service while it is developed"),
+    "rollout": ("platform restart", "replaces pods; platform rollback deploys an earlier revision"),
+    "template": ("platform render", "prints the Kubernetes objects"),
+    "undeploy": ("platform destroy", "deletes the environment; volumes stay"),
+    "uninstall": ("platform destroy", "deletes the environment; volumes stay"),
+    "upgrade": ("platform deploy", "deploys the Compose file, and changes what has changed in it"),
+}
+
 #: The hint where ``up`` or ``down`` finds nothing to develop: for docker compose they are about all services.
 UNDEVELOPED = {
     "up": "add one, such as '.:/app' under 'volumes'; platform deploy runs the services as they are",
@@ -41,6 +58,10 @@ UNDEVELOPED = {
 #: Options of docker compose that a command here does not have -> the command to type.
 _DEPLOY = "platform deploy, which ends when all services are ready"
 _GRACE = "platform destroy; stop_grace_period in the Compose file says how long containers have"
+_RESTARTED = "platform restart; stop_grace_period in the Compose file says how long containers have"
+_ALONE = "platform deploy SERVICE, which leaves dependencies as they are if they have not changed"
+_PULLED = "platform deploy --full, with pull_policy in the Compose file"
+_UNASKED = "platform deploy --domain DOMAIN, which asks nothing then"
 _SCALED = "platform deploy, with deploy.replicas set in the Compose file"
 _DIGESTS = "platform images --json, which has the digest of each image"
 _PODS = "platform status --json, which has the names of the pods"
@@ -50,6 +71,10 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("up", "--detach"): _DEPLOY,
     ("up", "--build"): "platform deploy --build",
     ("up", "--wait"): _DEPLOY,
+    ("up", "--no-deps"): _ALONE,
+    ("up", "--pull"): _PULLED,
+    ("up", "-y"): _UNASKED,
+    ("up", "--yes"): _UNASKED,
     ("up", "--force-recreate"): "platform restart, after platform deploy",
     ("up", "--remove-orphans"): "platform deploy, which deletes what has left the Compose file",
     ("down", "-v"): "platform destroy --volumes",
@@ -66,6 +91,10 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("deploy", "--detach"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
     ("deploy", "--force-recreate"): "platform restart, after platform deploy",
     ("deploy", "--remove-orphans"): "platform deploy, which deletes what has left the Compose file",
+    ("deploy", "--no-deps"): _ALONE,
+    ("deploy", "--pull"): _PULLED,
+    ("deploy", "-y"): _UNASKED,
+    ("deploy", "--yes"): _UNASKED,
     ("deploy", "--watch"): "platform watch, in full mode",
     ("up", "--scale"): _SCALED,
     ("deploy", "--scale"): _SCALED,
@@ -97,6 +126,8 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("ps", "--status"): _STATES,
     ("ps", "--format"): "platform status --json",
     ("ps", "--services"): "platform config --services",
+    ("restart", "-t"): _RESTARTED,
+    ("restart", "--no-deps"): "platform restart SERVICE, which restarts that service alone",
 }
 
 #: Commands that docker compose has by another name.
@@ -136,8 +167,8 @@ def message_for_option_before(option: str) -> str | None:
 
 
 def message_for(command: str) -> str | None:
-    """The message about a command of docker compose; none for another name."""
-    row = INSTEAD.get(command)
+    """The message about a command of docker compose or another tool; none for another name."""
+    row = INSTEAD.get(command) or OF_OTHER_TOOLS.get(command)
     if row is None:
         return None
     return f"there is no 'platform {command}'\n  hint: {row[0]}: {row[1]}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from composeplat.cli.commands import MODULES
-from composeplat.cli.compose_commands import INSTEAD, OPTIONS
+from composeplat.cli.compose_commands import INSTEAD, OF_OTHER_TOOLS, OPTIONS
 from composeplat.dev.container_commands import Command
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
@@ -206,12 +206,12 @@ def test_a_copy_as_an_archive(deployed: Seam) -> None:
     assert ran == [("tar", "-cf", "-", "-C", "/etc", "./x"), ("tar", "-xf", "-", "-C", "/etc")]
 
 
-@pytest.mark.parametrize("command", INSTEAD)
-def test_a_command_of_docker_compose(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [*INSTEAD, *OF_OTHER_TOOLS])
+def test_a_command_of_another_tool(command: str, tmp_path: Path) -> None:
     """It is named with the command to type, which exists."""
     outcome = run_here(command, "--anything", "web", folder=tmp_path)
 
-    instead, text = INSTEAD[command]
+    instead, text = {**INSTEAD, **OF_OTHER_TOOLS}[command]
     assert outcome.status == 2
     assert outcome.stderr.endswith(f"Error: there is no 'platform {command}'\n  hint: {instead}: {text}\n")
     assert command not in MODULES
