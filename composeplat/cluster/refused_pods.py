@@ -11,11 +11,15 @@ from collections.abc import Iterable, Iterator
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
-from composeplat.cluster.snapshot import Object, Snapshot, event_time
+from composeplat.cluster.snapshot import Object, Snapshot, event_time, ready_since
 from composeplat.codes.causes import CauseCode
 
 #: For how long a namespace may have no service account: the controller that creates it may be restarting.
 UNSERVED_FOR = 30.0
+#: For how long a quota may have no room while rolling updates of other services end.
+NO_ROOM_FOR = 60.0
+#: So long after an update ended the controller may ask again: its pauses are as long as it has been refused.
+_ASKED_AGAIN_S = 30.0
 
 
 def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
@@ -28,6 +32,8 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
         return None
     quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
     if quota:
+        if _may_get_room(workload, snapshot) and snapshot.age(f"no-room/{uid}") < NO_ROOM_FOR:
+            return None
         return Cause(
             code=CauseCode.OVER_QUOTA,
             origin=("resources",),
@@ -35,6 +41,24 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
             message=f"exceeds the quota '{quota[1]}': requests {quota[2]}, {quota[3]} of {quota[4]} used",
         )
     return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
+
+
+def _may_get_room(workload: Object, snapshot: Snapshot) -> bool:
+    """Return whether pods leave, or have just left, in whose place a quota has room."""
+    others = (other for other in snapshot.workloads.values() if other is not workload)
+    is_leaving = any("deletionTimestamp" in pod["metadata"] for pod in snapshot.pods)
+    return is_leaving or any(_is_updated(other, snapshot) for other in others)
+
+
+def _is_updated(workload: Object, snapshot: Snapshot) -> bool:
+    """Return whether a Deployment replaces its pods, or has just replaced them; not one that is refused pods itself."""
+    current = snapshot.current_replica_sets(workload)
+    old = [found for found in snapshot.replica_sets_of(workload["metadata"]["uid"]) if found not in current]
+    if not old or any(_refusals(workload, snapshot)):
+        return False
+    new_pods = [pod for found in current for pod in snapshot.pods_of(found["metadata"]["uid"])]
+    ended_before_s = snapshot.time - max((ready_since(pod).timestamp() for pod in new_pods), default=0.0)
+    return ended_before_s < _ASKED_AGAIN_S or any(snapshot.pods_of(found["metadata"]["uid"]) for found in old)
 
 
 def _refusals(workload: Object, snapshot: Snapshot) -> Iterator[str]:

@@ -1423,6 +1423,42 @@ def test_over_quota(workload: Object, held: list[Object]) -> None:
     assert failed(OVER_QUOTA) == status_of(workload, *held)
 
 
+SITE = deployment("site")
+NEW_SITE, OLD_SITE = replica_set(SITE), replica_set(SITE, revision=1)
+NO_ROOM = event(SET, "FailedCreate", f"Error creating: forbidden: {OVER}")
+
+
+def ready_at(moment: str) -> Object:
+    """A pod of the new revision of another service."""
+    made = pod(NEW_SITE, state=running(), ready=True)
+    made["status"]["conditions"][-1]["lastTransitionTime"] = moment
+    return made
+
+
+@pytest.mark.parametrize(
+    ("held", "is_failed"),
+    [
+        pytest.param([pod(DB, state=running(), going=True)], False, id="a-pod-leaves"),
+        pytest.param([SITE, NEW_SITE, OLD_SITE, pod(OLD_SITE, state=running())], False, id="an-old-pod-is-there"),
+        pytest.param([SITE, NEW_SITE, OLD_SITE, ready_at(AFTER_A_WHILE)], False, id="a-moment-ago"),
+        pytest.param([SITE, NEW_SITE, OLD_SITE, ready_at(MOMENT)], True, id="a-while-ago"),
+        pytest.param([SITE, NEW_SITE, ready_at(AFTER_A_WHILE)], True, id="no-update"),
+        pytest.param(
+            [SITE, NEW_SITE, OLD_SITE, pod(OLD_SITE), event(NEW_SITE, "FailedCreate", OVER)], True, id="refused-too"
+        ),
+    ],
+)
+def test_a_quota_that_gets_room(held: list[Object], *, is_failed: bool) -> None:
+    """Beside a rolling update of another service a quota has room soon; it is waited for, but not for long."""
+
+    def is_failure(age: float) -> bool:
+        seen = snapshot(WEB, SET, NO_ROOM, *held, age={"no-room": age}, moment="2025-06-01T12:00:31Z")
+        return workload_status("Deployment", "web", seen).state is WorkloadState.FAILED
+
+    assert is_failure(59.0) is is_failed
+    assert is_failure(61.0)
+
+
 @pytest.mark.parametrize(
     ("workload", "held"),
     [

@@ -122,6 +122,29 @@ def test_quota(environment: Environment) -> None:
     assert ran.seconds < 20
 
 
+def test_a_quota_with_room_for_one_update_at_a_time(environment: Environment) -> None:
+    """Of two services that are updated, one waits until the other has freed the room; with room for none, both fail."""
+    with environment.api() as api:
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
+        api.apply({
+            "apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "3"}},
+            "metadata": {"name": "small", "namespace": environment.namespace},
+        })  # fmt: skip
+
+    def definition(value: int, more: str = "") -> str:
+        changed = f"{{<<: *app, environment: {{A: '{value}'}}}}"
+        return f"{HEAD}  one: {changed}\n  two: {changed}\n{more}"
+
+    environment.deploy(definition(1)).expect()
+    environment.deploy(definition(2)).expect()
+
+    environment.deploy(definition(2, "  three: *app\n")).expect()
+    ran = environment.deploy(definition(3, "  three: *app\n")).expect(1)
+    assert "services.one: exceeds the quota 'small': requests pods=1, pods=3 of pods=3 used" in ran.stderr
+    assert "services.two: exceeds the quota" in ran.stderr
+    assert ran.seconds < 30
+
+
 def test_no_storage(environment: Environment) -> None:
     """A volume of a storage class that is not there is reported as that, not as a pod that waits."""
     text = f"{HEAD}  app: {{<<: *app, volumes: ['data:/data']}}\nvolumes: {{data: {{driver_opts: {{class: nope}}}}}}\n"
