@@ -43,6 +43,14 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
     return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
 
 
+def refused_owners(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of what creates pods and is refused: ReplicaSets for Deployments, else the workloads."""
+    for (kind, name), workload in snapshot.workloads.items():
+        if any(_refusals(workload, snapshot)):
+            owners = [("ReplicaSet", found["metadata"]["name"]) for found in snapshot.current_replica_sets(workload)]
+            yield from owners or [(kind, name)]
+
+
 def _may_get_room(workload: Object, snapshot: Snapshot) -> bool:
     """Return whether pods leave, or have just left, in whose place a quota has room."""
     others = (other for other in snapshot.workloads.values() if other is not workload)

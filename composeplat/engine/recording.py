@@ -95,6 +95,10 @@ class Recording:
         """Return whether the state lacks the changes of the last revision, and note it."""
         return note_other_state(self.stack, self._before)
 
+    def follows_failure(self) -> bool:
+        """Return whether services may not run as the last revisions were to deploy them."""
+        return leaves_failure(self._before)
+
     def end(self, result: Result) -> None:
         """Write how it ended, or remove it if it changed nothing.
 

@@ -10,6 +10,7 @@ import pytest
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.jobs import job_failure_cause
+from composeplat.cluster.refused_pods import refused_owners
 from composeplat.cluster.snapshot import Object
 from composeplat.codes.causes import CauseCode
 from composeplat.names import SERVICE_LABEL
@@ -1537,6 +1538,13 @@ def test_refused_before(workload: Object, held: list[Object]) -> None:
 def test_refused_again(workload: Object, held: list[Object]) -> None:
     """What is refused after the last change is a failure."""
     assert status_of(workload, *held).state is WorkloadState.FAILED
+
+
+def test_what_creates_refused_pods() -> None:
+    """A ReplicaSet for a Deployment; not one of an old revision, nor a workload that has its pods."""
+    held = [WEB, SET, OLD, event(SET, "FailedCreate", HOOK), DB, event(DB, "FailedCreate", HOOK), MIGRATE, SITE]
+
+    assert list(refused_owners(snapshot(*held))) == [("ReplicaSet", SET["metadata"]["name"]), ("StatefulSet", "db")]
 
 
 # health checks --------------------------------------------------------------------------------------------------------

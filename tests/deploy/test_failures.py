@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.snapshot import parse_time
+from composeplat.system.deadline import Deadline, poll
 from tests.deploy.conftest import PORTS, SLEEP, Environment
 
 REGISTRY = f"localhost:{PORTS['registry']}"
@@ -120,6 +122,29 @@ def test_quota(environment: Environment) -> None:
 
     assert "services.app: exceeds the quota 'small': requests pods=1, pods=0 of pods=0 used" in ran.stderr
     assert ran.seconds < 20
+
+
+def test_a_quota_that_was_raised(environment: Environment) -> None:
+    """The unchanged file is deployed, although the controller would try again only after a long pause."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}}}
+    quota["metadata"] = {"name": "small", "namespace": environment.namespace}
+    text = f"{HEAD}  app: *app\n"
+
+    def refused_for_s(api: Api) -> float:
+        events = api.items(kind_path("v1", "Event", environment.namespace))
+        refused = [event for event in events if event["reason"] == "FailedCreate"]
+        first = min(parse_time(event["firstTimestamp"]) for event in refused)
+        return (max(parse_time(event["lastTimestamp"]) for event in refused) - first).total_seconds()
+
+    with environment.api() as api:
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
+        api.apply(quota)
+        environment.deploy(text).expect(1)
+        # Its pauses are twice as long each time: the next one is of 20 s.
+        poll(lambda: refused_for_s(api) > 18, Deadline(60), interval_s=0.5)
+        api.apply({**quota, "spec": {"hard": {"pods": "2"}}})
+
+    environment.deploy(text).expect()
 
 
 def test_a_quota_with_room_for_one_update_at_a_time(environment: Environment) -> None:
