@@ -82,9 +82,12 @@ def test_a_path_of_windows_from_a_variable(project: Project) -> None:
     ]
 
 
-def test_the_engine_s_socket_as_windows_shells_write_it(project: Project) -> None:
-    """Two slashes at the start are one."""
-    (found,) = messages_and_hints(project, service("volumes: ['//var/run/docker.sock:/var/run/docker.sock']"))
+@pytest.mark.parametrize(
+    "socket", ["//var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"]
+)
+def test_the_socket_of_an_engine(socket: str, project: Project) -> None:
+    """Two slashes at the start, as shells of Windows write them, are one."""
+    (found,) = messages_and_hints(project, service(f"volumes: ['{socket}:/var/run/docker.sock']"))
     assert found[1] == "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from composeplat.cluster.api import kind_path
+from composeplat.compose.pod_model import SAFE_SYSCTLS
 from tests.deploy.conftest import SLEEP, Environment, until
 
 SHELL = f"""
@@ -45,6 +47,21 @@ def test_rights_and_terminal(environment: Environment) -> None:
     assert sees(environment, "all", terminal).startswith("/dev/pts/")
 
 
+#: One of each that every kubelet allows.
+SYSCTLS = {
+    "kernel.shm_rmid_forced": "1",
+    "net.ipv4.ip_local_port_range": "2000 3000",
+    "net.ipv4.ip_local_reserved_ports": "2500-2510",
+    "net.ipv4.ip_unprivileged_port_start": "81",
+    "net.ipv4.ping_group_range": "0 10",
+    "net.ipv4.tcp_fin_timeout": "31",
+    "net.ipv4.tcp_keepalive_intvl": "21",
+    "net.ipv4.tcp_keepalive_probes": "4",
+    "net.ipv4.tcp_keepalive_time": "610",
+    "net.ipv4.tcp_rmem": "4096 65536 1048576",
+    "net.ipv4.tcp_syncookies": "0",
+    "net.ipv4.tcp_wmem": "4096 32768 1048576",
+}
 SEEN = f"""
 x-platform: {{full: true}}
 services:
@@ -53,7 +70,7 @@ services:
     stop_grace_period: 0
     command: {SLEEP}
     group_add: [1234]
-    sysctls: {{net.ipv4.ip_unprivileged_port_start: 81}}
+    sysctls: {json.dumps(SYSCTLS)}
     security_opt: [no-new-privileges, seccomp=unconfined]
     platform: linux
   memory:
@@ -92,7 +109,9 @@ def test_a_program_sees_its_options(environment: Environment) -> None:
     environment.deploy(SEEN).expect()
 
     assert "1234" in sees(environment, "rights", "id -G").split()
-    assert sees(environment, "rights", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start") == "81"
+    assert SYSCTLS.keys() == SAFE_SYSCTLS
+    read = "".join(f"cat /proc/sys/{name.replace('.', '/')};" for name in SYSCTLS)
+    assert sees(environment, "rights", read).replace("\t", " ").splitlines() == list(SYSCTLS.values())
     limits = "grep -E '^(NoNewPrivs|Seccomp):' /proc/1/status"
     confined = dict(line.split(":\t") for line in sees(environment, "rights", limits).splitlines())
     assert confined == {"NoNewPrivs": "1", "Seccomp": "0"}

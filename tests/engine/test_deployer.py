@@ -21,6 +21,9 @@ PATH = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFI
         ({"SUDO_USER": "bob"}, "bob@laptop"),
         ({"GITHUB_ACTOR": "cleo", "SUDO_USER": "bob"}, "cleo (GitHub Actions)"),
         ({"GITLAB_USER_LOGIN": "cleo"}, "cleo (GitLab CI)"),
+        ({"CIRCLE_USERNAME": "cleo"}, "cleo (CircleCI)"),
+        ({"BUILDKITE_BUILD_CREATOR": "Cleo C."}, "Cleo C. (Buildkite)"),
+        ({"BUILD_REQUESTEDFOR": "Cleo C."}, "Cleo C. (Azure Pipelines)"),
         ({"GITHUB_ACTOR": ""}, "ann@laptop"),
     ],
 )
@@ -48,17 +51,24 @@ def test_a_commit_and_its_branch(tmp_path: Path) -> None:
     assert find_deployer(PATH, tree, "ann", "laptop").find_dirty() is True
 
 
-def test_the_branch_of_a_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variables", "branch"),
+    [
+        ({"GITHUB_REF_NAME": "main"}, "main"),
+        ({"GITHUB_HEAD_REF": "cart", "GITHUB_REF_NAME": "3/merge"}, "cart"),
+        ({"CI_COMMIT_REF_NAME": "cart"}, "cart"),
+        ({"CIRCLE_BRANCH": "cart"}, "cart"),
+        ({"BUILDKITE_BRANCH": "cart"}, "cart"),
+        ({"BUILD_SOURCEBRANCHNAME": "cart"}, "cart"),
+        ({}, ""),
+    ],
+)
+def test_the_branch_of_a_job(variables: dict[str, str], branch: str, tmp_path: Path) -> None:
     """A CI system checks out a commit, and has the branch in a variable."""
     tree = repository(tmp_path / "shop")
     git(tree, "checkout", "-q", "--detach")
 
-    assert find_deployer({**PATH, "GITHUB_REF_NAME": "main"}, tree, "ann", "x").branch == "main"
-    assert (
-        find_deployer({**PATH, "GITHUB_HEAD_REF": "cart", "GITHUB_REF_NAME": "3/merge"}, tree, "a", "x").branch
-        == "cart"
-    )
-    assert find_deployer(PATH, tree, "ann", "x").branch == ""
+    assert find_deployer({**PATH, **variables}, tree, "ann", "x").branch == branch
 
 
 def test_outside_of_a_repository(tmp_path: Path) -> None:

@@ -81,8 +81,14 @@ def test_headers(client: Client) -> None:
             with client.open(path, headers=headers) as answer:
                 policy = answer.headers["Content-Security-Policy"]
                 assert "default-src 'none'" in policy
+                assert "frame-ancestors 'none'" in policy
                 assert "unsafe" not in policy
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                assert answer.headers["X-Frame-Options"] == "DENY"
+                assert answer.headers["Referrer-Policy"] == "no-referrer"
+                assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+                assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+                assert "camera=()" in answer.headers["Permissions-Policy"]
                 assert answer.headers["Cache-Control"] == "no-store"
                 assert "Access-Control-Allow-Origin" not in answer.headers
                 assert "Server" not in answer.headers
