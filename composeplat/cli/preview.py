@@ -30,7 +30,7 @@ from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation, describe_differences, format_value
 from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
-from composeplat.engine.plan_parts import Part, Parts
+from composeplat.engine.plan_parts import Parts
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 
@@ -90,9 +90,9 @@ def with_own_name(change: Change) -> Change:
 def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) -> list[dict[str, object]]:
     parts = Parts(plan)
     rows: list[dict[str, object]] = []
-    for change in changes:
+    for part, change in ((part, change) for part, own in parts.group(changes).items() for change in own):
         row: dict[str, object] = {
-            "part": asdict(parts.part_of(change)),
+            "part": asdict(part),
             "operation": change.operation,
             "kind": change.kind,
             "name": change.name,
@@ -120,14 +120,11 @@ def reasons_of(change: Change, parts: Parts) -> list[str]:
 
 def changes_text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
     parts = Parts(plan)
-    by_part: dict[Part, list[Change]] = {}
-    for change in changes:
-        by_part.setdefault(parts.part_of(change), []).append(change)
     color = wants_color(sys.stdout)
     lines: list[str] = []
-    for part, part_changes in by_part.items():
+    for part, part_changes in parts.group(changes).items():
         lines.append(printable(str(part)))
-        for change in sorted(part_changes, key=lambda change: (change.operation, change.kind, change.name)):
+        for change in part_changes:
             lines.append(_line(change, reasons_of(change, parts), color=color))
             if diff:
                 lines += _differences(change)

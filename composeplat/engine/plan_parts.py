@@ -1,9 +1,11 @@
 """The parts of a definition that objects belong to: services, volumes, endpoints, networks, configs and secrets.
 
-Owns how a part is found by the key of an object.
+Owns how a part is found by the key of an object, and the order in which changes are shown: Pulumi's differs each time.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from composeplat.engine.events import Change
 from composeplat.plan.desired import Plan
@@ -33,6 +35,13 @@ class Parts:
         self._services = {service.cluster_name: service.name for service in reversed(plan.services)}
         self._aliases = {key: service.name for service in reversed(plan.services) for key in service.keys}
         self._files = {desired.key: file.name for file in reversed(plan.files) for desired in file.objects}
+
+    def group(self, changes: Iterable[Change]) -> dict[Part, list[Change]]:
+        """Group changes by their parts, both sorted."""
+        found: dict[Part, list[Change]] = {}
+        for change in sorted(changes, key=lambda change: (change.operation, change.kind, change.name)):
+            found.setdefault(self.part_of(change), []).append(change)
+        return dict(sorted(found.items(), key=lambda item: (item[0].type, item[0].name)))
 
     def part_of(self, change: Change) -> Part:
         key = change.key

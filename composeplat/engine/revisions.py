@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from composeplat.diagnostics import ComposeplatError, join_and_count, truncate
 from composeplat.engine.events import Change, Operation
-from composeplat.engine.plan_parts import Part, Parts
+from composeplat.engine.plan_parts import Parts
 from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
@@ -178,16 +178,11 @@ def parse_number(text: str) -> int | None:
 
 def part_changes(changes: Iterable[Change], plan: Plan) -> list[PartChange]:
     """Sum the changes of objects up by the part of the definition that they belong to."""
-    parts = Parts(plan)
-    found: dict[Part, list[Change]] = {}
-    for change in changes:
-        if change.kept:
-            # A volume that left the file, and stays in the cluster.
-            continue
-        found.setdefault(parts.part_of(change), []).append(change)
+    # A volume that left the file is kept in the cluster.
+    found = Parts(plan).group(change for change in changes if not change.kept)
     return [
         PartChange(type=part.type, name=short(part.name), operation=str(_operation(own)), images=tuple(_images(own)))
-        for part, own in sorted(found.items(), key=lambda item: (item[0].type, item[0].name))
+        for part, own in found.items()
     ]
 
 

@@ -67,16 +67,20 @@ CHANGES = [
 
 
 def test_text(plan: Plan) -> None:
-    """Changes stand under the part of the file they belong to, each with a sign, a word and the reasons."""
+    """Changes stand under the part of the file they belong to, each with a sign, a word and the reasons.
+
+    Pulumi's order differs from run to run.
+    """
+    assert changes_text(CHANGES[::-1], plan, diff=False) == changes_text(CHANGES, plan, diff=False)
     assert changes_text(CHANGES, plan, diff=False).splitlines() == [
+        "endpoint my-web",
+        "  + create Ingress my-web",
         "service My_Web",
         "  + create Secret my-web",
         "  - delete ConfigMap my-web",
         "  ~ update Deployment my-web: image nginx:1 → nginx:2",
         "service db",
         "  ! replace StatefulSet db: spec.selector.matchLabels.a x → y (can't be changed in place: " + SELECTOR + ")",
-        "endpoint my-web",
-        "  + create Ingress my-web",
         "volume My_Data",
         "  - keep in the cluster, out of the state PersistentVolumeClaim my-data",
     ]

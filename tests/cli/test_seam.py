@@ -276,10 +276,10 @@ def test_a_deploy_for_programs(seam: Seam) -> None:
     assert data(seam.platform(*args_of("deploy"), "--json")) == {
         "schema": "platform/deploy/1", "environment": "demo", "namespace": "team", "status": "done",
         "changes": [
-            {"part": {"type": "service", "name": "web"}, "operation": "update", "kind": "Deployment", "name": "web",
-             "reasons": ["image a → b"]},
             {"part": {"type": "service", "name": "db"}, "operation": "create", "kind": "Service", "name": "db",
              "reasons": []},
+            {"part": {"type": "service", "name": "web"}, "operation": "update", "kind": "Deployment", "name": "web",
+             "reasons": ["image a → b"]},
         ],
         "kept_volumes": ["old"], "urls": ["https://web.example.com"], "failures": [], "policy_violations": [],
         "seconds": 2.5,
@@ -366,12 +366,12 @@ def test_a_preview(seam: Seam) -> None:
     outcome, differing = seam.platform(*args_of("preview")), seam.platform(*args_of("preview"), "--diff")
 
     assert outcome.stdout.splitlines() == [
-        "service web",
-        "  ~ update Deployment web: image a → b",
         "service db",
         "  + create Service db",
+        "service web",
+        "  ~ update Deployment web: image a → b",
     ]
-    assert differing.stdout.splitlines()[2:5] == [
+    assert differing.stdout.splitlines()[4:7] == [
         "      spec.template.spec.containers[0].image",
         "        - a",
         "        + b",
@@ -491,7 +491,7 @@ def test_a_refresh(seam: Seam) -> None:
     seam.gives("refresh.refresh", Came(changes=[CHANGES[0], gone], seconds=1))
     outcome, shown = seam.platform("refresh"), seam.platform("refresh", "--preview")
 
-    assert outcome.stdout.splitlines() == ["Deployment web was changed: image a → b", "Service db is gone"]
+    assert outcome.stdout.splitlines() == ["Service db is gone", "Deployment web was changed: image a → b"]
     assert outcome.stderr.splitlines()[-2:] == [
         "2 objects differ from what was deployed, 1.0 s",
         "the state is updated; 'platform deploy' restores the objects",
