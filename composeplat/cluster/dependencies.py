@@ -13,7 +13,10 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
+from composeplat.diagnostics import join_some
 from composeplat.system.records import record
+
+_MAX_LISTED_PORTS = 4
 
 _SUFFICIENT: Mapping[DependencyCondition, tuple[WorkloadState, ...]] = {
     DependencyCondition.STARTED: (WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED),
@@ -38,17 +41,20 @@ class DependencyState:
 
 
 def dependency_state(
-    status: ServiceStatus, condition: DependencyCondition, silent_port: int | None = None
+    status: ServiceStatus, condition: DependencyCondition, silent_ports: tuple[int, ...] = ()
 ) -> DependencyState:
-    """Judge a dependency; ``silent_port`` is a port that decides, and that did not answer."""
+    """Judge a dependency; ``silent_ports`` are those of which one has to answer, if none did."""
     is_sufficient = status.state in _SUFFICIENT[condition]
-    if is_sufficient and silent_port is None:
+    if is_sufficient and not silent_ports:
         return DependencyState(is_met=True)
     if status.state is WorkloadState.FAILED and status.cause is not None:
         return DependencyState(clause=status.cause.clause, cause=status.cause)
     if status.state is WorkloadState.COMPLETED:
         return DependencyState(clause="which ended before it was ready")
-    return DependencyState(message=f"nothing answers on port {silent_port} yet" if is_sufficient else status.message)
+    if not is_sufficient:
+        return DependencyState(message=status.message)
+    listed = join_some([str(port) for port in silent_ports], _MAX_LISTED_PORTS)
+    return DependencyState(message=f"nothing answers on port{'s' if len(silent_ports) > 1 else ''} {listed} yet")
 
 
 def pod_to_probe(status: ServiceStatus, condition: DependencyCondition) -> str:

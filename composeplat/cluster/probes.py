@@ -52,6 +52,11 @@ def probe_port(api: Api, namespace: str, pod: str, port: int) -> bool | None:
     return True
 
 
+def find_silent(api: Api, namespace: str, pod: str, ports: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a pod's ports if none of them answers; nothing if one does, or if that can't be found out."""
+    return ports if all(probe_port(api, namespace, pod, port) is False for port in ports) else ()
+
+
 def _answers(api: Api) -> bool:
     """Return whether the API server itself answers."""
     try:

@@ -22,7 +22,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.dependencies import DependencyState, dependency_cause, dependency_state, pod_to_probe
-from composeplat.cluster.probes import probe_port
+from composeplat.cluster.probes import find_silent
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.plan.desired import Edge, Plan, ServicePlan
@@ -125,11 +125,11 @@ class DependencyGate:
     async def _state(self, edge: Edge, snapshot: Snapshot) -> DependencyState:
         dependency = self._services[edge.dependency]
         status = service_status(*dependency.workload, dependency.cluster_name, snapshot)
-        port, pod = dependency.port_to_probe(edge.condition), pod_to_probe(status, edge.condition)
-        if port is None or not pod:
+        ports, pod = dependency.ports_to_probe(edge.condition), pod_to_probe(status, edge.condition)
+        if not ports or not pod:
             return dependency_state(status, edge.condition)
-        probe = asyncio.get_running_loop().run_in_executor(None, self._probe_port, pod, port)
-        return dependency_state(status, edge.condition, port if await probe is False else None)
+        asking = asyncio.get_running_loop().run_in_executor(None, self._find_silent, pod, ports)
+        return dependency_state(status, edge.condition, await asking)
 
     def _reason_to_stop(self) -> str:
         """Return why the wait for a dependency ends before its deadline, as a clause; empty while it lasts."""
@@ -145,9 +145,9 @@ class DependencyGate:
         self.on_failure(edge.service, cause)
         return DependencyFailed(f"{edge.service} {cause.message}")
 
-    def _probe_port(self, pod: str, port: int) -> bool | None:
+    def _find_silent(self, pod: str, ports: tuple[int, ...]) -> tuple[int, ...]:
         with Api(self.access) as api:
-            return probe_port(api, self.plan.namespace, pod, port)
+            return find_silent(api, self.plan.namespace, pod, ports)
 
     async def _wait_until_gone(self, service: ServicePlan) -> None:
         """Wait until the old workload is gone: an object that is being deleted accepts no changes."""

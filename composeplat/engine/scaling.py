@@ -17,7 +17,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
-from composeplat.cluster.probes import probe_port
+from composeplat.cluster.probes import find_silent
 from composeplat.cluster.snapshot import TEMPLATE_GENERATION, WORKLOAD_KINDS, Object, has_ended, service_of
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
@@ -254,7 +254,7 @@ class WakeUp:
         if status.state is WorkloadState.ABSENT:
             # The dependency is not deployed, so there is nothing to wait for.
             return True
-        state = dependency_state(status, edge.condition, self._silent_port(dependency, edge, status))
+        state = dependency_state(status, edge.condition, self._silent_ports(dependency, edge, status))
         if state.cause is not None:
             self.monitor.fail(edge.dependency, state.cause)
         if state.clause and edge.required:
@@ -272,13 +272,10 @@ class WakeUp:
     def _hold(self, edge: Edge, why: str) -> None:
         self.monitor.fail(edge.service, dependency_cause(edge.dependency, why))
 
-    def _silent_port(self, dependency: ServicePlan, edge: Edge, status: ServiceStatus) -> int | None:
-        """The port that should answer and does not; none if none should, or it answers."""
-        port = dependency.port_to_probe(edge.condition)
-        pod = pod_to_probe(status, edge.condition)
-        if port is None or not pod:
-            return None
-        return port if probe_port(self.api, self.plan.namespace, pod, port) is False else None
+    def _silent_ports(self, dependency: ServicePlan, edge: Edge, status: ServiceStatus) -> tuple[int, ...]:
+        """The ports of which one should answer, and none does."""
+        ports, pod = dependency.ports_to_probe(edge.condition), pod_to_probe(status, edge.condition)
+        return find_silent(self.api, self.plan.namespace, pod, ports) if pod else ()
 
 
 def service_names(plan: Plan, keys: Collection[Key]) -> list[str]:

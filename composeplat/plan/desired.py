@@ -137,11 +137,9 @@ class ServicePlan:
         annotations = (template["metadata"].get("annotations", {}) for template in templates)
         return tuple(value for found in annotations for value in found.values() if isinstance(value, Fingerprint))
 
-    def port_to_probe(self, condition: DependencyCondition) -> int | None:
-        """Return the port that decides a condition: without a health check, healthy means that a port answers."""
-        if condition is not DependencyCondition.HEALTHY or self.has_health_check or not self.ports:
-            return None
-        return self.ports[0]
+    def ports_to_probe(self, condition: DependencyCondition) -> tuple[int, ...]:
+        """Return the ports that decide a condition: without a health check, healthy means that one of them answers."""
+        return self.ports if condition is DependencyCondition.HEALTHY and not self.has_health_check else ()
 
     def container_port(self, number: int) -> int:
         """Return the container port that a port of the cluster service forwards to."""

@@ -18,56 +18,63 @@ def status(state: WorkloadState, cause: Cause | None = None) -> ServiceStatus:
 
 
 @pytest.mark.parametrize(
-    ("found", "condition", "silent_port", "expected"),
+    ("found", "condition", "silent_ports", "expected"),
     [
         pytest.param(
-            status(WorkloadState.STARTED), DependencyCondition.STARTED, None, DependencyState(is_met=True), id="started"
+            status(WorkloadState.STARTED), DependencyCondition.STARTED, (), DependencyState(is_met=True), id="started"
         ),
         pytest.param(
-            status(WorkloadState.READY), DependencyCondition.HEALTHY, None, DependencyState(is_met=True), id="healthy"
+            status(WorkloadState.READY), DependencyCondition.HEALTHY, (), DependencyState(is_met=True), id="healthy"
         ),
         pytest.param(
             status(WorkloadState.STARTED),
             DependencyCondition.HEALTHY,
-            None,
+            (),
             DependencyState(message="0/1 ready"),
             id="not-yet",
         ),
         pytest.param(
             status(WorkloadState.READY),
             DependencyCondition.HEALTHY,
-            5432,
+            (5432,),
             DependencyState(message="nothing answers on port 5432 yet"),
             id="no-answer",
         ),
         pytest.param(
+            status(WorkloadState.READY),
+            DependencyCondition.HEALTHY,
+            (15672, 5672),
+            DependencyState(message="nothing answers on ports 15672, 5672 yet"),
+            id="no-answer-on-any",
+        ),
+        pytest.param(
             status(WorkloadState.FAILED, KILLED),
             DependencyCondition.HEALTHY,
-            None,
+            (),
             DependencyState(clause="which was killed: out of memory (3 times)", cause=KILLED),
             id="failed",
         ),
         pytest.param(
             status(WorkloadState.COMPLETED),
             DependencyCondition.HEALTHY,
-            80,
+            (80,),
             DependencyState(clause="which ended before it was ready"),
             id="ended-without-an-answer",
         ),
         pytest.param(
             status(WorkloadState.COMPLETED),
             DependencyCondition.COMPLETED,
-            None,
+            (),
             DependencyState(is_met=True),
             id="completed",
         ),
     ],
 )
 def test_dependency_state(
-    found: ServiceStatus, condition: DependencyCondition, silent_port: int | None, expected: DependencyState
+    found: ServiceStatus, condition: DependencyCondition, silent_ports: tuple[int, ...], expected: DependencyState
 ) -> None:
     """It is met, or not yet, with the reason, or never; a failure is a clause of a sentence."""
-    assert expected == dependency_state(found, condition, silent_port)
+    assert expected == dependency_state(found, condition, silent_ports)
 
 
 @pytest.mark.parametrize(

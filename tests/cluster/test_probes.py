@@ -8,7 +8,7 @@ from queue import Queue
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.probes import probe_port, read_last_lines
+from composeplat.cluster.probes import find_silent, probe_port, read_last_lines
 from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import NAMESPACE, Answer, Server, no_server, refusal
 
@@ -99,6 +99,32 @@ def test_port_answers(
         assert expected is probe_port(api, NAMESPACE, "web-x7k2p", 8080)
 
     assert set(server.paths) == {f"{PODS}/web-x7k2p:8080/proxy/"}
+
+
+REFUSED = refusal(503, f"{TRYING}dial tcp 10.244.0.7: connect: connection refused")
+UNKNOWN = refusal(503, f"{TRYING}dial tcp 10.244.0.7: i/o timeout")
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        pytest.param({}, (), id="no-ports"),
+        pytest.param({80: REFUSED}, (80,), id="one-is-silent"),
+        pytest.param({80: REFUSED, 81: REFUSED}, (80, 81), id="all-are-silent"),
+        pytest.param({80: REFUSED, 81: Answer(b"")}, (), id="the-last-answers"),
+        pytest.param({80: Answer(b""), 81: REFUSED}, (), id="the-first-answers"),
+        pytest.param({80: REFUSED, 81: UNKNOWN}, (), id="not-known"),
+    ],
+)
+def test_silent_ports(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answers: dict[int, Answer], expected: tuple[int, ...]
+) -> None:
+    """A pod whose ports are asked is silent if none of them answers."""
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
+    server.answers = {f"{PODS}/web-x7k2p:{port}/proxy/": answer for port, answer in answers.items()}
+
+    with Api(server.access) as api:
+        assert find_silent(api, NAMESPACE, "web-x7k2p", tuple(answers)) == expected
 
 
 @pytest.mark.parametrize(

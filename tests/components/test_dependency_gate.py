@@ -17,7 +17,18 @@ from composeplat.components.stack import ComposeStack
 from composeplat.compose.model import DependencyCondition
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline
-from tests.cluster.objects import deployment, ended, pod, replica_set, running, snapshot, waiting
+from tests.cluster.objects import (
+    Answer,
+    Server,
+    deployment,
+    ended,
+    pod,
+    refusal,
+    replica_set,
+    running,
+    snapshot,
+    waiting,
+)
 from tests.components.test_stack import run
 from tests.conftest import Project
 
@@ -26,6 +37,7 @@ DB = deployment("db")
 OWNER = replica_set(DB)
 KILLED = pod(OWNER, state=waiting("CrashLoopBackOff"), last=ended(137, "OOMKilled"), restarts=2)
 STARTING = pod(OWNER, state=running())
+READY = pod(OWNER, state=running(), ready=True)
 
 
 class View(Watcher):
@@ -42,18 +54,23 @@ class View(Watcher):
 
 
 def held(
-    *objects: Object, deadline: Deadline, required: bool = True, restarts: bool = False
+    *objects: Object,
+    deadline: Deadline,
+    required: bool = True,
+    restarts: bool = False,
+    ports: tuple[int, ...] = (),
+    access: Access = NOWHERE,
 ) -> tuple[str, dict[str, Cause], list[str]]:
     """Hold a service back: return why it is not created, the reported failures, and what it waited for."""
     services = tuple(
-        ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=())
+        ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=(), ports=ports)
         for name in ("db", "api")
     )
     edge = Edge(service="api", dependency="db", condition=DependencyCondition.HEALTHY, required=required)
     failures: dict[str, Cause] = {}
     messages: list[str] = []
     gate = DependencyGate(
-        plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=NOWHERE,
+        plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=access,
         watcher=View(snapshot(DB, OWNER, *objects)), deadline=deadline, on_failure=failures.__setitem__,
         on_waiting=lambda _, reason: messages.append(reason), restarts_deadline=restarts,
     )  # fmt: skip
@@ -103,6 +120,25 @@ def test_a_dependency_that_may_fail() -> None:
     why, failures, _ = held(KILLED, deadline=Deadline(60), required=False)
 
     assert (why, list(failures)) == ("", ["db"])
+
+
+@pytest.mark.parametrize(
+    ("listening", "expected"),
+    [
+        pytest.param(15672, "", id="the-first"),
+        pytest.param(5672, "", id="another"),
+        pytest.param(None, "nothing answers on ports 15672, 5672 yet", id="none"),
+    ],
+)
+def test_a_dependency_with_several_ports(monkeypatch: pytest.MonkeyPatch, listening: int | None, expected: str) -> None:
+    """Without a health check it is healthy once any of them answers."""
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
+    name = READY["metadata"]["name"]
+    with Server(otherwise=refusal(503, "dial tcp 10.0.0.1: connect: connection refused")) as server:
+        server.answers[f"/api/v1/namespaces/team/pods/{name}:{listening}/proxy/"] = Answer(b"")
+        why, _, _ = held(READY, deadline=Deadline(1), ports=(15672, 5672), access=server.access)
+
+    assert why == (f"api waits for db, which is not healthy after 1 s ({expected})" if expected else "")
 
 
 @pytest.mark.parametrize(

@@ -388,6 +388,23 @@ def test_a_dependent_wakes_when_its_dependency_is_ready(server: Server) -> None:
     assert monitor.causes == {}
 
 
+def test_a_dependency_is_healthy_if_one_of_its_ports_answers(server: Server) -> None:
+    """Without a health check, any port will do: the first may be that of a part which is switched off."""
+    whole = plan("db", "web", edges=HEALTHY)
+    db, web = (replace(service, ports=(15672, 5672)) for service in whole.services)
+    view = snapshot(*awake("db"))
+    (name,) = (pod["metadata"]["name"] for pod in view.pods)
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    server.answers[f"{pods}/{name}:15672/proxy/"] = refusal(503, "dial tcp 10.0.0.1:15672: connect: connection refused")
+
+    wake(server, replace(whole, services=(db, web)), view, asleep=("web",))
+
+    assert woken(server) == ["web"]
+    assert [path for path in server.paths if path.startswith(pods)] == [
+        f"{pods}/{name}:{port}/proxy/" for port in (15672, 5672)
+    ]
+
+
 def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
     """The dependent sleeps on, and that is reported."""
     monitor = wake(
