@@ -56,9 +56,10 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
 
 
 def _test_of(section: Section) -> Field | None:
-    """Return the test; none for an empty list, which leaves the image's own check in place."""
+    """Return the test; none for an empty list or text, which leaves the image's own check in place."""
     test = section.get("test")
-    return None if test and test.is_empty_list else test
+    is_empty = test is not None and (test.is_empty_list or (isinstance(test.node, Scalar) and not test.node.text))
+    return None if is_empty else test
 
 
 def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
@@ -84,7 +85,9 @@ def _read_test(test: Field) -> tuple[str, ...] | None:
         if part is None:
             return None
         parts.append(part)
-    if not parts or parts[0] not in ("CMD", "CMD-SHELL"):
+    if not parts:  # a mapping, which is reported
+        return None
+    if parts[0] not in ("CMD", "CMD-SHELL"):
         test.report(
             "invalid-value",
             "must begin with 'NONE', 'CMD' or 'CMD-SHELL'",

@@ -277,8 +277,14 @@ def _read_route(item: Field) -> Route | None:
         item.report("missing-key", f"must have {names}", "a route has path, service and port")
     path = section.optional("path", _parse_route_path)
     port = section.optional("port", parse_port_number)
-    service = section.text("service")
+    service = section.optional("service", _parse_service_name)
     return Route(path=path, service=service, port=port) if path and port and service else None
+
+
+def _parse_service_name(text: str) -> str:
+    if not text:
+        raise BadValue("must be the name of a service")
+    return text
 
 
 def _parse_route_path(text: str) -> str:
