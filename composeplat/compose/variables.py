@@ -80,12 +80,12 @@ class Variables:
         return Variables((*self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Read a feature flag; return the default for a value that is no boolean."""
+        """Read a flag; return the default for a value that is no boolean."""
         found = self._boolean(name)
         return default if found is None else found
 
     def switch(self, name: str, *, default: bool = False) -> bool:
-        """Read a variable that is a setting: with a typo in it, the default may be the opposite of what is wanted."""
+        """Read a variable that is a setting or a feature flag: with a typo in it, the default may be the opposite of what is wanted."""
         text = self.lookup(name)
         if text and self._boolean(name) is None:
             raise BadSetting(f"{name} ({self.layer_of(name)}) must be true or false")

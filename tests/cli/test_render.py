@@ -299,12 +299,14 @@ def test_options_that_no_cluster_takes(project: Project, args: tuple[str, ...], 
         ({}, "PLATFORM_FULL=no!\n", ".env"),
         ({"PLATFORM_ALLOW_OUTSIDE": "2"}, "", "shell"),
         ({"PLATFORM_LOCAL": "ture"}, "", "shell"),
+        ({"OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED": "flase"}, "", "shell"),
+        ({"OKTETO_COMPOSE_DEPENDS_ON_ENABLED": "ture"}, "", "shell"),
     ],
 )
-def test_a_variable_of_an_option_that_is_no_boolean(
+def test_a_setting_that_is_no_boolean(
     project: Project, shell: Mapping[str, str], text: str, layer: str
 ) -> None:
-    """A typo is an error: the file itself may turn full mode on, which the variable was to prevent."""
+    """A typo is an error: it would leave on what the variable was to prevent, such as full mode by the file itself."""
     folder = project("x-platform: {full: true}\nservices: {web: {image: nginx}}").write({".env": text})
 
     outcome = run_here("render", folder=folder.path, **shell)

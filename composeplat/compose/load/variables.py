@@ -148,8 +148,8 @@ def resolve_settings(
     settings = Settings(
         environment=_environment_name(request, placed, documents, folder, report),
         name_from_folder=not any(_given_names(request, placed, documents)),
-        volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
-        wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
+        volume_affinity=variables.switch(VOLUME_AFFINITY, default=True),
+        wake_in_order=variables.switch(WAKE_IN_ORDER),
         build_platforms=request.build_platforms,
         load_policy="" if resolved["registry"] else request.load_policy,
         **resolved,
