@@ -130,6 +130,13 @@ def is_dns_name(name: str) -> bool:
     return _DNS_NAME.match(name) is not None and len(name) <= _MAX_DNS_NAME_LENGTH and longest <= MAX_LABEL_LENGTH
 
 
+def split_gateway(text: str) -> tuple[str, str, str]:
+    """Split ``[NAMESPACE/]NAME[:LISTENER]``; what is not given is empty."""
+    gateway, _, listener = text.partition(":")
+    namespace, _, name = gateway.rpartition("/")
+    return namespace, name, listener
+
+
 def is_label_value(text: str) -> bool:
     return _LABEL_VALUE.match(text) is not None
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from composeplat.compose.values import BadValue, parse_image
 from composeplat.compose.variables import Variables
-from composeplat.names import is_dns_label, is_dns_name
+from composeplat.names import is_dns_label, is_dns_name, split_gateway
 from composeplat.registry.credentials import Login
 from composeplat.system.records import record
 
@@ -80,8 +80,9 @@ def _setting(*, default: Value, **row: Any) -> Any:
 
 
 def _is_gateway(text: str) -> bool:
-    namespace, _, name = text.rpartition("/")
-    return is_dns_name(name) and (not namespace or is_dns_name(namespace))
+    namespace, name, listener = split_gateway(text)
+    given = [name, *([namespace] if "/" in text else []), *([listener] if ":" in text else [])]
+    return all(map(is_dns_name, given))
 
 
 def _is_image(text: str) -> bool:
@@ -159,12 +160,12 @@ class Options:
     gateway: str = _setting(
         default="",
         help="Create HTTPRoutes for this Gateway instead of Ingresses.",
-        metavar="[NAMESPACE/]NAME",
+        metavar="[NAMESPACE/]NAME[:LISTENER]",
         is_rendered=True,
         variable="PLATFORM_GATEWAY",
         config_key="gateway",
         is_valid=_is_gateway,
-        requirement="NAME or NAMESPACE/NAME",
+        requirement="NAME or NAMESPACE/NAME, with :LISTENER or without",
     )
     tls_secret: str = _setting(
         default="",

@@ -22,6 +22,7 @@ from composeplat.names import (
     is_label_value,
     make_label,
     shorten,
+    split_gateway,
 )
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Manifest
 from composeplat.plan.expose import is_exposed
@@ -314,8 +315,10 @@ def split_batches(paths: list[str], size: int) -> Iterable[list[str]]:
 
 def _http_route(metadata: Manifest, host: str, routes: Iterable[Route], settings: Settings) -> Manifest:
     """Make an HTTPRoute with one rule for each target, as it may have few; gateways match the longest path first."""
-    namespace, slash, name = settings.gateway.rpartition("/")
-    parent: Manifest = {"name": name, **({"namespace": namespace} if slash else {})}
+    namespace, name, listener = split_gateway(settings.gateway)
+    parent: Manifest = {"name": name, **({"namespace": namespace} if namespace else {})}
+    # Without it, a listener for plain HTTP serves the route too.
+    parent |= {"sectionName": listener} if listener else {}
     paths: dict[tuple[str, int], list[str]] = {}
     for route in routes:
         paths.setdefault((clean(route.service), route.port), []).append(route.path)

@@ -235,7 +235,12 @@ def test_ingress_options(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("gateway", "expected"),
-    [("edge", {"name": "edge"}), ("infra/edge", {"name": "edge", "namespace": "infra"})],
+    [
+        ("edge", {"name": "edge"}),
+        ("infra/edge", {"name": "edge", "namespace": "infra"}),
+        ("edge:https", {"name": "edge", "sectionName": "https"}),
+        ("infra/edge:https", {"name": "edge", "namespace": "infra", "sectionName": "https"}),
+    ],
 )
 def test_gateway(project: Project, gateway: str, expected: dict[str, str]) -> None:
     """With a gateway, endpoints are HTTPRoutes of it, and no Ingress is made."""
@@ -263,7 +268,13 @@ def test_registry(project: Project) -> None:
                 " '-', with no '-' at either end"
             ),
         ),
-        (("--gateway", "a/b/c"), "error: --gateway (or PLATFORM_GATEWAY) must be NAME or NAMESPACE/NAME"),
+        *(
+            (
+                ("--gateway", text),
+                "error: --gateway (or PLATFORM_GATEWAY) must be NAME or NAMESPACE/NAME, with :LISTENER or without",
+            )
+            for text in ("a/b/c", "a:", "/a", "a:b:c", ":b")
+        ),
         (
             ("--tls-secret", "A_b"),
             (
