@@ -85,7 +85,7 @@ class Variables:
         return default if found is None else found
 
     def switch(self, name: str, *, default: bool = False) -> bool:
-        """Read a variable that is a setting or a feature flag: with a typo in it, the default may be the opposite of what is wanted."""
+        """Read a setting or a feature flag: with a typo, the default may be the opposite of what is wanted."""
         text = self.lookup(name)
         if text and self._boolean(name) is None:
             raise BadSetting(f"{name} ({self.layer_of(name)}) must be true or false")
