@@ -314,9 +314,7 @@ def test_options_that_no_cluster_takes(project: Project, args: tuple[str, ...], 
         ({"OKTETO_COMPOSE_DEPENDS_ON_ENABLED": "ture"}, "", "shell"),
     ],
 )
-def test_a_setting_that_is_no_boolean(
-    project: Project, shell: Mapping[str, str], text: str, layer: str
-) -> None:
+def test_a_setting_that_is_no_boolean(project: Project, shell: Mapping[str, str], text: str, layer: str) -> None:
     """A typo is an error: it would leave on what the variable was to prevent, such as full mode by the file itself."""
     folder = project("x-platform: {full: true}\nservices: {web: {image: nginx}}").write({".env": text})
 
