@@ -76,9 +76,9 @@ def test_started_does_not_mean_ready(environment: Environment) -> None:
 
 
 def test_healthy_without_a_health_check_is_a_port_that_answers(environment: Environment) -> None:
-    """Without a health check, healthy is when something listens on the port."""
+    """Without a health check, healthy is when something listens on one of the ports."""
     text = HEAD + (
-        "  db: {<<: *app, command: \"sh -c 'sleep 5; exec nc -ll -p 7777 -e cat'\", expose: [7777]}\n"
+        "  db: {<<: *app, command: \"sh -c 'sleep 5; exec nc -ll -p 7777 -e cat'\", expose: [7776, 7777]}\n"
         "  web: {<<: *app, depends_on: {db: {condition: service_healthy}}}\n"
     )
     environment.deploy(text).expect()
