@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from composeplat import progress
@@ -32,22 +32,25 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.load import Loaded
 from composeplat.compose.options import UNKNOWN_DOMAIN
+from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.operation_document import OperationState
 from composeplat.engine.operation_log import OperationFollower
 from composeplat.plan import Plan
+from composeplat.ui.actions import Name
 from composeplat.ui.site import Environment, LogRequest, Site
-from composeplat.ui.topics import Publish
+from composeplat.ui.topics import NO_PROBLEM, PROBLEM, Publish
 
 _FILES_INTERVAL_S = 1.0
 #: Only the time of a file is looked at.
 _OPERATION_INTERVAL_S = 0.2
+_START_AGAIN = "start platform ui again for it"
 
 
 class LiveEnvironment:
     """An environment with a definition, which may change while the page is open."""
 
     def __init__(self, choice: Choice, view: EnvironmentView) -> None:
-        self._choice = choice
+        self._choice = _of_the_shown(choice, view)
         self._view = view
         self._place = Place(view.planned.target.access, view.namespace, view.environment)
         self._definition_lock = threading.Lock()
@@ -55,6 +58,8 @@ class LiveEnvironment:
         """That of the files as they are now, with errors or without."""
         self._files_state = changed_files(self._loaded)
         self._definition = self._good_definition = self._document(self._loaded, view.planned.plan)
+        self._problem = ""
+        """Why the definition is not shown as it is now; its errors are in its document."""
         self._operation_ended = threading.Event()
         """Set when the history may be another one."""
 
@@ -70,10 +75,9 @@ class LiveEnvironment:
 
     def _served(self, *, read_only: bool) -> Environment:
         """Return what the server needs of it."""
-        choice = self._choice
         return Environment(
-            namespace=self._view.namespace,
-            name=self._view.environment,
+            namespace=self._place.namespace,
+            name=self._place.environment,
             sources={
                 "definition": self._read_definition,
                 "status": self._read_status,
@@ -82,9 +86,26 @@ class LiveEnvironment:
                 "operation": self._read_operation,
             },
             open_logs=self._open_logs,
-            arguments=None if read_only else lambda name, services: action_arguments(choice, name, services),
-            read_stamp=lambda: read_stamp(*self._read_plan()),
+            arguments=None if read_only else self._arguments,
+            read_stamp=self._read_stamp,
         )
+
+    def _arguments(self, action: str, services: Sequence[str]) -> Sequence[str]:
+        # A deploy with a name on its command line may take over the environment of another project.
+        is_by_name = action not in (Name.PREVIEW, Name.DEPLOY)
+        choice = replace(self._choice, name=self._place.environment) if is_by_name else self._choice
+        return action_arguments(choice, action, services)
+
+    def _read_stamp(self) -> str:
+        loaded, plan = self._read_plan()
+        if problem := self._other_environment(plan):
+            raise ComposeplatError(problem, _START_AGAIN)
+        return read_stamp(loaded, plan)
+
+    def _other_environment(self, plan: Plan) -> str:
+        """Return a message if the definition is now of another environment than the page; empty if it is not."""
+        is_other = plan.environment != self._place.environment
+        return f"the definition is now of the environment '{plan.environment}'" if is_other else ""
 
     # the definition
 
@@ -100,28 +121,36 @@ class LiveEnvironment:
         with self._definition_lock:
             loaded, plan = load_plan(answer.complete(request))
             confidential = hide_secrets_of(loaded, plan, answer.variables, planned.target)
-            if not loaded.report.errors:
+            if not loaded.report.errors and not self._other_environment(plan):
                 new = replace(planned, plan=plan.with_confidential(confidential), loaded=loaded)
                 self._view = EnvironmentView(new, tuple(service.name for service in plan.services))
             return loaded, plan
 
     def _read_definition(self, publish: Publish, ended: threading.Event) -> None:
-        publish("definition", self._definition)
+        self._publish_definition(publish)
         while not ended.is_set():
             state = changed_files(self._loaded)
             if state != self._files_state:
-                self._definition = self._read_again()
+                self._definition, self._problem = self._read_again()
                 self._files_state = state
-                publish("definition", self._definition)
+                self._publish_definition(publish)
             ended.wait(_FILES_INTERVAL_S)
 
-    def _read_again(self) -> dict[str, object]:
-        """Return the document of the changed files; with errors, the last good one with the files as they are now."""
+    def _publish_definition(self, publish: Publish) -> None:
+        publish("definition", self._definition)
+        publish(PROBLEM, {"message": self._problem, "hint": _START_AGAIN} if self._problem else NO_PROBLEM)
+
+    def _read_again(self) -> tuple[dict[str, object], str]:
+        """Return the document of the changed files, and what keeps it from being shown.
+
+        With errors, and of another environment, it is the last good one with the files as they are now.
+        """
         self._loaded, plan = self._read_plan()
-        if self._loaded.report.errors:
-            return with_errors(self._good_definition, self._loaded, strict=self._choice.strict)
+        problem = "" if self._loaded.report.errors else self._other_environment(plan)
+        if self._loaded.report.errors or problem:
+            return with_errors(self._good_definition, self._loaded, strict=self._choice.strict), problem
         self._good_definition = self._document(self._loaded, plan)
-        return self._good_definition
+        return self._good_definition, ""
 
     def _document(self, loaded: Loaded, plan: Plan) -> dict[str, object]:
         context, strict = self._view.planned.context, self._choice.strict
@@ -163,6 +192,12 @@ class LiveEnvironment:
     def _open_logs(self, asked: LogRequest) -> LogLines:
         names = _LogNames(lambda: self._view, asked.services)
         return open_logs(self._place, names, names, asked.tail)
+
+
+def _of_the_shown(choice: Choice, view: EnvironmentView) -> Choice:
+    """Name the cluster and the namespace that are shown: the kubeconfig's current context may become another one."""
+    context = "" if choice.local else view.planned.target.access.context
+    return replace(choice, context=context, namespace=view.namespace)
 
 
 class _LogNames(Mapping[str, str]):
