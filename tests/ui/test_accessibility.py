@@ -147,6 +147,24 @@ def test_reduced_motion(exported: Exported, tab: Tab) -> None:
     )
 
 
+def test_forced_colors(exported: Exported, tab: Tab) -> None:
+    """With the colors of a contrast theme, the view that is shown, a marked line and a selected one can be seen."""
+    prefer(tab, "forced-colors", "active")
+    exported.open("file/compose.yaml?line=3")
+    tabs = tab.run("""[...document.querySelectorAll(".views a")].map(e => [e.hasAttribute("aria-current"),
+        getComputedStyle(e).borderBottomColor !== getComputedStyle(document.body).backgroundColor])""")
+    assert {is_current: is_seen for is_current, is_seen in tabs} == {True: True, False: False}
+    outline = "getComputedStyle(document.querySelector({!r})).outlineStyle"
+    assert tab.run(outline.format(".line.is-marked")) == "solid"
+
+    exported.open("logs")
+    tab.wait_for("document.querySelector('.log-row') !== null")
+    tab.run("document.querySelector('.log-list').focus()")
+    tab.press("ArrowUp", 38)
+    tab.wait_for("document.querySelector('.log-row.is-selected') !== null")
+    assert tab.run(outline.format(".log-row.is-selected")) == "solid"
+
+
 @pytest.mark.parametrize("route", ROUTES)
 def test_reflow(exported: Exported, tab: Tab, route: str) -> None:
     """A screen of 1280 pixels at a zoom of 400 % is 320 wide: the page fits."""
