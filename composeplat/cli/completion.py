@@ -200,7 +200,7 @@ def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tu
         return _places(word, line)
     names: Iterable[str] = kind if isinstance(kind, list) else ()
     if kind == "services":
-        names = [name for name in names_in("services", line) if name not in line.arguments]
+        names = [name for name in _services(line) if name not in line.arguments]
     elif kind in ("volumes", "profiles"):
         names = names_in(kind, line)
     elif kind == "contexts":
@@ -210,6 +210,12 @@ def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tu
     return "words", [(before + name, meaning) for name, meaning in _starting(word, [(name, "") for name in names])]
 
 
+def _services(line: Line) -> list[str]:
+    """List the services that can be named here: a name such as ``--yes`` is an option, unless it is after ``--``."""
+    names = names_in("services", line)
+    return names if line.only_arguments else [name for name in names if not name.startswith("-")]
+
+
 def _places(word: str, line: Line) -> tuple[str, list[tuple[str, str]]]:
     """Offer a service, to which a path in its container is added, or a path here: exactly one of two is a service."""
     from composeplat.dev.file_copy import split_place
@@ -217,7 +223,7 @@ def _places(word: str, line: Line) -> tuple[str, list[tuple[str, str]]]:
     before = [bool(split_place(argument)[0]) for argument in line.arguments]
     if True in before or word.startswith((".", "/", "~")):
         return "files", []
-    services = _starting(word, [(f"{name}:", "") for name in names_in("services", line)])
+    services = _starting(word, [(f"{name}:", "") for name in _services(line)])
     return "starts" if before else "starts-or-files", services
 
 

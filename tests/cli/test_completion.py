@@ -275,6 +275,21 @@ def test_a_name_as_it_is_typed(project: Project, name: str) -> None:
     assert asked("deploy", "-f", name, "", folder=folder.path, PLACE=place, HOME=place).stdout == "words\nx\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param(["restart", ""], "words\nweb\n", id="no-option"),
+        pytest.param(["cp", ""], "starts-or-files\nweb\\:\n", id="no-option-of-cp"),
+        pytest.param(["restart", "--", ""], "words\n--yes\nweb\n", id="a-name"),
+    ],
+)
+def test_a_service_that_would_be_an_option(project: Project, line: list[str], expected: str) -> None:
+    """A service with the name of an option is not offered where it would be read as one."""
+    folder = project({"compose.yaml": "services: {--yes: {image: x}, web: {image: x}}"})
+
+    assert asked(*line, folder=folder.path).stdout == expected
+
+
 HOSTILE = {
     "huge": b"services:\n" + b"  a: {image: x}\n" * 400_000,
     "deep": b"services: " + b"[" * 100_000,
