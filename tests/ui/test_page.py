@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from composeplat.cli.ui_documents import definition_document
+from composeplat.compose.load import load
+from composeplat.compose.options import Request
+from composeplat.plan import make_plan
+from tests.conftest import Project
 from tests.devtools import Tab
 from tests.ui import documents
 from tests.ui.conftest import MAIN, Exported
@@ -49,6 +56,24 @@ def test_graph(exported: Exported, tab: Tab) -> None:
     names = [node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == "link"]
     assert "worker, service, failing, 0 of 1, Deployment, registry.example.com/shop/worker:1.8.2" in names
     assert "web, service, ready, 2 of 2, Deployment, registry.example.com/shop/web:1.8.2" in names
+
+
+def test_marks_in_the_graph(exported: Exported, tab: Tab, project: Project) -> None:
+    """The mark of a state covers no part of the name of its service, however long that is."""
+    names = ["a", "payments", "payments-of-customers-from-abroad"]
+    folder = project({"compose.yaml": json.dumps({"services": {name: {"image": "x"} for name in names}})}).path
+    loaded = load(Request(folder=folder, shell={}))
+    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    definition = definition_document(loaded, plan, cluster="", strict=False)
+    rows = [documents.service_row(name, "failing") for name in names]
+
+    exported.open(data=documents.exported(definition=definition, status=documents.status(rows)))
+
+    covered = tab.run("""[...document.querySelectorAll(".node")].map((node) => {
+        const [name, mark] = [".name", ".mark"].map((part) => node.querySelector(part).getBoundingClientRect());
+        return mark.left < name.right && mark.top < name.bottom && name.left < mark.right && name.top < mark.bottom;
+    })""")
+    assert covered == [False] * len(names)
 
 
 @pytest.mark.parametrize("route", ["", "service/worker"])

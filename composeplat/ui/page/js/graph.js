@@ -75,11 +75,17 @@ const graph = (() => {
       // The name of the link, and its tooltip.
       svg("title", {}, accessibleName(node, row)),
       svg("rect", { width: node.width, height: node.height, rx: ROUND[node.kind] ?? 8, class: "box" }),
-      row && svg("g", { transform: `translate(${node.width - 22} 6)`, class: "mark" }, states.markPath(row.state)),
+      row && mark(node, row),
       lines(node),
     ];
     const link = linkOf(node);
     return link ? svg("a", { ...attributes, ...link }, content) : svg("g", { ...attributes, role: "img" }, content);
+  }
+
+  // On the corner of the box, where no name is.
+  function mark(node, row) {
+    const attributes = { transform: `translate(${node.width - 10} -7)`, class: "mark" };
+    return svg("g", attributes, svg("circle", { cx: 8, cy: 8, r: 8.5, class: "ground" }), states.markPath(row.state));
   }
 
   // A service leads to its view, an endpoint to its address.
