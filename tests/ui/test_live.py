@@ -104,6 +104,56 @@ def test_a_server_of_another_run(live: LivePage, tab: Tab) -> None:
 
 
 @needs_npm
+@contextlib.contextmanager
+def beside(tab: Tab, url: str) -> Iterator[None]:
+    """Let a tab be another one, which has no code of its own; the first one stays open."""
+    first, tab.session = tab.session, ""
+    target = tab.call("Target.createTarget", url="about:blank")["targetId"]
+    try:
+        tab.session = tab.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        tab.call("Page.enable")
+        tab.open(url)
+        yield
+    finally:
+        tab.session = ""
+        tab.call("Target.closeTarget", targetId=target)
+        tab.session = first
+
+
+def test_a_link_in_another_tab(live: LivePage, tab: Tab) -> None:
+    """A tab gets the code from one of the same server that is signed in, and shows the place of its address."""
+    live.open()
+    with beside(tab, f"{live.client.url}/#/service/worker"):
+        tab.wait_for(f"{MAIN}.startsWith('worker')")
+        assert tab.run("sessionStorage.getItem('token')") == live.client.gate.token
+
+
+def test_signing_in_once_for_all_tabs(live: LivePage, tab: Tab) -> None:
+    """Tabs that wait for a code get the one that the server has accepted in another tab, and none that is wrong."""
+    tab.open(live.client.url)
+    tab.wait_for("document.getElementById('code') !== null")
+    tab.errors.clear()
+    with beside(tab, f"{live.client.url}/#/history"):
+        enter = "document.getElementById('code').value = {!r}; document.querySelector('form button').click()"
+        tab.wait_for("document.getElementById('code') !== null")
+        tab.run(enter.format("wrong"))
+        tab.wait_for("document.getElementById('wrong-code') !== null")
+        tab.run(enter.format(live.client.gate.token))
+        tab.wait_for("document.querySelector('nav') !== null")
+    tab.wait_for("document.querySelector('nav') !== null")
+
+
+def test_a_stranger_hears_no_code(live: LivePage, tab: Tab) -> None:
+    """A page of another port of this machine asks for the code in vain."""
+    live.open()
+    with serving(site_of(live.fake.environment())) as other, beside(tab, other.url):
+        tab.wait_for("document.getElementById('code') !== null")
+        tab.run("new BroadcastChannel('code').postMessage({isAsking: true})")
+        time.sleep(0.5)
+        assert tab.run("sessionStorage.getItem('token')") is None
+        assert tab.run("document.getElementById('code') !== null")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe(live: LivePage, tab: Tab, scheme: str) -> None:
     """Axe finds nothing in what only a live page has: signing in, buttons, a question."""

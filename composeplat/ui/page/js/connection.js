@@ -1,5 +1,5 @@
 // Owns the requests to the server: the code that allows them, streams of JSON documents, one a line, and their repair.
-// A stream is closed while nobody looks at the page.
+// A stream is closed while nobody looks at the page. Tabs of the same server give each other the code.
 "use strict";
 
 const connection = (() => {
@@ -8,6 +8,9 @@ const connection = (() => {
   // The server sends something each 15 s.
   const MAX_SILENCE_MS = 40000;
   const TOKEN = "token";
+  // A link that is opened in another tab brings no code. Only pages from the same address and port hear this.
+  const tabs = location.protocol === "file:" ? null : new BroadcastChannel("code");
+  let accepted = ""; // the code that the server has accepted
 
   class Refused extends Error {
     constructor(status, message, hint) {
@@ -21,13 +24,34 @@ const connection = (() => {
     sessionStorage.setItem(TOKEN, code);
   }
 
+  function hear({ data }) {
+    if (data.isAsking && accepted) tabs.postMessage({ code: accepted });
+    if (!data.code || !store.session.needsCode) return;
+    useCode(data.code);
+    app.start();
+  }
+
+  function accept(code) {
+    if (code && code !== accepted) tabs?.postMessage({ code });
+    accepted = code;
+  }
+
+  function refuse(code) {
+    store.setSession({ needsCode: true, wrongCode: Boolean(code), failure: "" });
+    accepted = "";
+    if (!code) tabs?.postMessage({ isAsking: true });
+  }
+
   async function request(path, options = {}) {
+    const code = sessionStorage.getItem(TOKEN) ?? "";
     // A header has Latin letters only, and what is typed may have others.
-    const code = encodeURIComponent(sessionStorage.getItem(TOKEN) ?? "");
-    const headers = { ...options.headers, Authorization: `Bearer ${code}` };
+    const headers = { ...options.headers, Authorization: `Bearer ${encodeURIComponent(code)}` };
     const answer = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
-    if (answer.ok) return answer;
-    if (answer.status === 401) store.setSession({ needsCode: true, wrongCode: Boolean(code), failure: "" });
+    if (answer.ok) {
+      accept(code);
+      return answer;
+    }
+    if (answer.status === 401) refuse(code);
     const { message = `the server answers with status ${answer.status}`, hint = "" } = await answer
       .json()
       .catch(() => ({}));
@@ -140,5 +164,6 @@ const connection = (() => {
     }
   }
 
+  tabs?.addEventListener("message", hear);
   return { Stream, read, send, useCode, environmentPath };
 })();
