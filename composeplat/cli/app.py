@@ -73,6 +73,9 @@ def main() -> None:
 
 def _run_command() -> Any:
     """Run the command of this process, and return its status."""
+    if sys.stdout is None:
+        # Pulumi's library flushes it. Each write fails, as to a full disk: a result must not be lost without a message.
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115 -- as above
     from composeplat.cli.interrupts import is_interrupt, listen
 
     listen()
@@ -93,10 +96,10 @@ def _run_command() -> Any:
 
 def _show_write_error(error: OSError) -> int:
     """Show why help or the version can't be written, which the library does outside the body of a command."""
-    from composeplat.cli.console import silence, write_message
+    from composeplat.cli.console import lost_result, silence, write_message
 
     silence(sys.stdout)
-    write_message(f"error: can't write the result: {(error.strerror or str(error)).lower()}\n")
+    write_message(f"error: {lost_result(error)}\n")
     return 1
 
 

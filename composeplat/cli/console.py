@@ -5,6 +5,7 @@ Owns standard error, which has all messages for people. Results go to standard o
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -139,8 +140,6 @@ def write_unmasked(text: str) -> bool:
     A terminal gets it in its own encoding. Everything else gets UTF-8 whatever the locale: programs read it.
     """
     stream = sys.stdout
-    if stream is None:
-        raise ComposeplatError("can't write the result: standard output is closed")
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding=stream.encoding if stream.isatty() else "utf-8", errors="backslashreplace")
     try:
@@ -152,9 +151,15 @@ def write_unmasked(text: str) -> bool:
         return False
     except OSError as error:
         silence(stream)
-        reason = (error.strerror or str(error)).lower()
-        raise ComposeplatError(f"can't write the result: {reason}") from error
+        raise ComposeplatError(lost_result(error)) from error
     return True
+
+
+def lost_result(error: OSError) -> str:
+    """Return the message about a result that can't be written."""
+    is_closed = error.errno == errno.EBADF
+    reason = "standard output is closed" if is_closed else (error.strerror or str(error)).lower()
+    return f"can't write the result: {reason}"
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:

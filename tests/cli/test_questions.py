@@ -96,6 +96,7 @@ def test_ctrl_c(project: Project) -> None:
         ("<&-", ("init", "--offline"), "there is no terminal to confirm that on"),
         (">&-", ("init", "--offline", "--dry-run"), "can't write the result: standard output is closed"),
         (">&-", ("check", "--offline"), "can't write the result: standard output is closed"),
+        (">&-", ("--help",), "can't write the result: standard output is closed"),
     ],
 )
 def test_a_stream_that_is_closed(project: Project, closed: str, args: tuple[str, ...], message: str) -> None:

@@ -725,6 +725,16 @@ def test_full_folder_of_temporary_files(environment: Environment, tmp_path: Path
     environment.platform("preview", "--expect-no-changes").expect()
 
 
+def test_a_closed_output(environment: Environment) -> None:
+    """A deploy whose standard output the parent process has closed is done; only its result is lost."""
+    environment.write(SMALL)
+    ran = run(environment, ["sh", "-c", 'exec "$@" >&-', "sh"], *environment.command_line("deploy", "--json")).expect(1)
+
+    assert "error: can't write the result: standard output is closed\n" in ran.stderr
+    assert [row["result"] for row in history(environment)] == ["done"]
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
 # the passphrase -------------------------------------------------------------------------------------------------------
 
 ENCRYPTED = (
