@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvicorn
 
-from composeplat.diagnostics import ComposeplatError
+from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.system.atomic import make_protected_folder, write_private
 from composeplat.system.threads import start_thread
 from composeplat.ui.access import SIGN_IN_PATH, Gate, make_token
@@ -38,7 +38,7 @@ def listen(port: int) -> Iterator[socket.socket]:
             sock.listen()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise ComposeplatError(
+            raise MissingPiece(
                 f"can't listen at {_HOST}:{port}: {reason}", "give another port with --port, or 0 for any free one"
             ) from error
         yield sock

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -890,3 +891,19 @@ def test_down(seam: Seam, developing: Developing, *, is_there: bool, volumes: bo
         if is_there
         else "web is not under development; platform destroy deletes the environment"
     )
+
+
+# the page -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_port_that_is_taken(seam: Seam) -> None:
+    """A port of another process is a requirement that is missing, as it is for the local cluster."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = seam.platform("ui", "--no-browser", "--port", str(port))
+
+    assert done.status == 4
+    assert f"error: can't listen at 127.0.0.1:{port}: address already in use\n" in done.stderr
+    assert done.stdout == ""
