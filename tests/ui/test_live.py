@@ -369,6 +369,19 @@ def test_a_question_by_keyboard(live: LivePage, tab: Tab) -> None:
     assert live.fake.commands == []
 
 
+def test_back_from_a_question(live: LivePage, tab: Tab) -> None:
+    """A question goes with the view that it was asked on; nothing is started."""
+    live.open("events")
+    tab.run("location.hash = '#/service/web'")
+    live.press("Restart web…")
+    tab.wait_for("document.querySelector('dialog') !== null")
+    tab.run("history.back()")
+    tab.wait_for(f"{MAIN}.startsWith('Events') && document.querySelector('dialog') === null")
+
+    assert tab.run("document.activeElement.innerText") == "Events"
+    assert live.fake.commands == []
+
+
 @pytest.mark.parametrize("route", ["", "service/web", "logs", "changes"])
 def test_keyboard(live: LivePage, tab: Tab, route: str) -> None:
     """The Tab key reaches every button of a live page."""

@@ -146,3 +146,18 @@ def test_unknown_places(exported: Exported, tab: Tab) -> None:
     }.items():
         exported.open(route)
         assert message in tab.run(MAIN)
+
+
+def test_back_to_where_it_was_scrolled(exported: Exported, tab: Tab) -> None:
+    """A link leads to the top of its view; "back" and "forward" lead to where the reader was."""
+    exported.open(data=documents.large())
+    tab.run("scrollTo(0, 900)")
+    tab.wait_for("scrollY === 900")
+    tab.run("document.querySelectorAll('tbody th a')[20].click()")
+    tab.wait_for("location.hash.startsWith('#/service/') && document.querySelector('h1').innerText !== 'Overview'")
+    assert tab.run("scrollY") == 0
+
+    tab.run("history.back()")
+    tab.wait_for("document.querySelector('h1').innerText === 'Overview' && scrollY === 900")
+    tab.run("history.forward()")
+    tab.wait_for("location.hash.startsWith('#/service/') && scrollY === 0")

@@ -78,6 +78,11 @@ const actions = (() => {
     return dialog;
   }
 
+  // A question about one view does not stay on another.
+  function close() {
+    for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+  }
+
   // The buttons for services by their states; none on a page that only shows. Some services can only be restarted.
   function buttons(rows, services = []) {
     if (store.isReadOnly() || !rows.length || !environment()?.has_definition) return [];
@@ -126,5 +131,5 @@ const actions = (() => {
     frame.announce(`${QUESTIONS[action.action]?.[0] ?? "Preview"}: ${states.look(action.state).label}.`);
   }
 
-  return { start, ask, buttons, outcome, announce, isRunning };
+  return { start, ask, close, buttons, outcome, announce, isRunning };
 })();

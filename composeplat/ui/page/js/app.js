@@ -23,6 +23,7 @@ const app = (() => {
   let streamKey = "";
   let isFocusWanted = false;
   let timer = 0;
+  const scrolled = new Map(); // how far each place of the tab's history was scrolled
 
   async function start() {
     const exported = document.getElementById("data");
@@ -55,6 +56,7 @@ const app = (() => {
 
   function routeChanged(isMoved = true) {
     isFocusWanted = isMoved;
+    if (isMoved) actions.close();
     const route = routes.current();
     if (store.session.page) selectEnvironment(route);
     draw();
@@ -136,12 +138,27 @@ const app = (() => {
     view.drawn?.(route);
     if (isFocusWanted && isNew) {
       document.querySelector("#main h1")?.focus({ preventScroll: true });
-      if (!route.query.has("line")) scrollTo(0, 0);
+      if (scrolled.has(history.state)) scrollTo(0, scrolled.get(history.state));
+      else if (!route.query.has("line")) scrollTo(0, 0);
     }
+    nameEntry();
     isFocusWanted = false;
     frame.announceProblems();
   }
 
+  // An entry of the history that is new has no state: "back" and "forward" lead to those that have.
+  function nameEntry() {
+    if (history.state === null) history.replaceState(`${Date.now()} ${Math.random()}`, "");
+    // The browser would scroll before the view is drawn; after a reload it knows better.
+    history.scrollRestoration = "manual";
+  }
+
+  addEventListener("scroll", () => {
+    if (history.state !== null) scrolled.set(history.state, scrollY);
+  });
+  addEventListener("pagehide", () => {
+    history.scrollRestoration = "auto";
+  });
   document.getElementById("skip").onclick = (event) => {
     event.preventDefault();
     document.getElementById("main").focus();
