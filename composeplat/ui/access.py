@@ -90,11 +90,15 @@ class Gate:
         origin, site = head.headers.get("origin"), head.headers.get("sec-fetch-site")
         if (origin is not None and not self._is_own(origin)) or site not in (None, "same-origin"):
             return Refusal(HTTPStatus.FORBIDDEN, "only the page of this server may ask")
-        if not self.knows(head.headers.get("authorization", "").removeprefix(_SCHEME)):
+        if not self.admits(head.headers.get("authorization", "")):
             return Refusal(HTTPStatus.UNAUTHORIZED, "the code is missing or wrong: the terminal shows it")
         if head.method not in _READING and head.headers.get("content-type") != "application/json":
             return Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only application/json")
         return None
+
+    def admits(self, authorization: str) -> bool:
+        """Check the header of a request for data."""
+        return self.knows(authorization.removeprefix(_SCHEME))
 
     def knows(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), self.token.encode())

@@ -60,7 +60,7 @@ class Server:
     """Answers the requests of the page."""
 
     def __init__(self, site: Site, gate: Gate) -> None:
-        self._site, self._gate = site, gate
+        self._site, self.gate = site, gate
         self._served: dict[tuple[str, str], Served] = {}
         self._hub: Hub | None = None
         self._turns = StreamTurns()
@@ -92,7 +92,7 @@ class Server:
         """Give the page the code that a form on this machine's disk has: a script of ours takes it from here."""
         form = parse_qs((await _read_body(request)).decode("utf-8", "replace"))
         code = form.get("code", [""])[0]
-        if not self._gate.knows(code):
+        if not self.gate.knows(code):
             return HTMLResponse(_SIGN_IN_REFUSED, HTTPStatus.UNAUTHORIZED)
         return HTMLResponse(_SIGN_IN.replace("CODE", escape(code)))
 

@@ -20,6 +20,7 @@ from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.system.atomic import make_protected_folder, write_private
 from composeplat.system.threads import start_thread
 from composeplat.ui.access import SIGN_IN_PATH, Gate, make_token
+from composeplat.ui.connections import BACKLOG, protocol_for
 from composeplat.ui.server import Server
 from composeplat.ui.site import Site
 
@@ -66,7 +67,8 @@ def serve(site: Site, gate: Gate, sock: socket.socket) -> None:
 def config_of(server: Server) -> uvicorn.Config:
     return uvicorn.Config(
         server.app,
-        http="h11",
+        http=protocol_for(server.gate),
+        backlog=BACKLOG,
         ws="none",
         lifespan="off",
         loop="asyncio",

@@ -153,7 +153,7 @@ def test_forced_colors(exported: Exported, tab: Tab) -> None:
     exported.open("file/compose.yaml?line=3")
     tabs = tab.run("""[...document.querySelectorAll(".views a")].map(e => [e.hasAttribute("aria-current"),
         getComputedStyle(e).borderBottomColor !== getComputedStyle(document.body).backgroundColor])""")
-    assert {is_current: is_seen for is_current, is_seen in tabs} == {True: True, False: False}
+    assert dict(tabs) == {True: True, False: False}
     outline = "getComputedStyle(document.querySelector({!r})).outlineStyle"
     assert tab.run(outline.format(".line.is-marked")) == "solid"
 
