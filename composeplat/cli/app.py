@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import signal
 import sys
@@ -75,7 +76,8 @@ def _run_command() -> Any:
     """Run the command of this process, and return its status."""
     if sys.stdout is None:
         # Pulumi's library flushes it. Each write fails, as to a full disk: a result must not be lost without a message.
-        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115 -- as above
+        nowhere = io.FileIO(os.open(os.devnull, os.O_RDONLY), "w")
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(nowhere), encoding="utf-8")
     from composeplat.cli.interrupts import is_interrupt, listen
 
     listen()

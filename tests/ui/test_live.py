@@ -143,7 +143,7 @@ def test_signing_in_once_for_all_tabs(live: LivePage, tab: Tab) -> None:
     tab.wait_for("document.querySelector('nav') !== null")
 
 
-def test_a_stranger_hears_no_code(live: LivePage, tab: Tab) -> None:
+def test_a_stranger_gets_no_code(live: LivePage, tab: Tab) -> None:
     """A page of another port of this machine asks for the code in vain."""
     live.open()
     with serving(site_of(live.fake.environment())) as other, beside(tab, other.url):

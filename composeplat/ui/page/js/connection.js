@@ -8,7 +8,7 @@ const connection = (() => {
   // The server sends something each 15 s.
   const MAX_SILENCE_MS = 40000;
   const TOKEN = "token";
-  // A link that is opened in another tab brings no code. Only pages from the same address and port hear this.
+  // A link that is opened in another tab brings no code. Only pages from the same address and port get these messages.
   const tabs = location.protocol === "file:" ? null : new BroadcastChannel("code");
   let accepted = ""; // the code that the server has accepted
 
@@ -24,7 +24,7 @@ const connection = (() => {
     sessionStorage.setItem(TOKEN, code);
   }
 
-  function hear({ data }) {
+  function receive({ data }) {
     if (data.isAsking && accepted) tabs.postMessage({ code: accepted });
     if (!data.code || !store.session.needsCode) return;
     useCode(data.code);
@@ -164,6 +164,6 @@ const connection = (() => {
     }
   }
 
-  tabs?.addEventListener("message", hear);
+  tabs?.addEventListener("message", receive);
   return { Stream, read, send, useCode, environmentPath };
 })();
