@@ -1,8 +1,8 @@
 """Rules about host names: those by which services address another one whose name differs in a cluster.
 
 Owns how such names are found and replaced; a message never quotes the text around one.
-A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name`` and an alias
-are hosts too, which no object has without full mode. The text that has such a name must change.
+A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name``, a
+``hostname`` and an alias are hosts too, which no object has without full mode. The text that has such a name must change.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from composeplat.names import clean, is_dns_label
 
 #: A variable of such a name may be the host alone; elsewhere the same word may be the name of a database.
 _HOST_VARIABLE = re.compile(r"HOST|ADDR|SERVER|UR[IL]|ENDPOINT|BROKER|NODE|PEER|UPSTREAM", re.IGNORECASE)
+_LOOPBACK = "localhost"
 _HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
 
 
@@ -49,9 +50,12 @@ def renamed_hosts(loaded: Loaded) -> dict[str, str]:
 
 
 def _further_names(document: Node | None, service: str) -> Iterator[str]:
-    """Yield the ``container_name`` of a service, and its aliases in networks."""
+    """Yield the ``container_name`` of a service, its ``hostname`` without a domain, and its aliases in networks."""
     written = find_node(document, "services", service, "container_name")
     if isinstance(written, Scalar):
+        yield written.text
+    written = find_node(document, "services", service, "hostname")
+    if isinstance(written, Scalar) and "." not in written.text and written.text != _LOOPBACK:
         yield written.text
     networks = find_node(document, "services", service, "networks")
     for _, network in networks if isinstance(networks, Mapping) else ():

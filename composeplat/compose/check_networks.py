@@ -5,6 +5,8 @@ Owns these rules; in the default mode networks have no effect, and :mod:`compose
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, alias_path, network_use_path
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
@@ -63,3 +65,14 @@ def _check_aliases(checker: Checker) -> None:
             elif holders.setdefault(alias, service.name) != service.name:
                 message = f"is a name of '{holders[alias]}' too, and a name is of one service here"
                 checker.add("name-conflict", path, message, "rename one of them")
+    _check_hostnames(checker, holders)
+
+
+def _check_hostnames(checker: Checker, holders: Mapping[str, str]) -> None:
+    """Report a host name that means another service."""
+    for service in checker.project.services.values():
+        hostname = service.networking.hostname
+        if holders.get(hostname, service.name) != service.name:
+            path = alias_path(service.name, hostname)
+            message = f"is a name of '{holders[hostname]}' too: others don't reach this service by it"
+            checker.add("no-effect", path, message, f"they reach it as '{clean(service.name)}'")

@@ -28,6 +28,11 @@ class Networking:
     mode: str = ""
     """``none``, ``host`` or empty."""
     aliases: tuple[str, ...] = ()
-    """More names that others reach the service by: its aliases, its container's name, and those of others' links."""
+    """More names that others reach the service by: its aliases, its container's name, and those of others' links.
+
+    In small letters, as DNS knows no case.
+    """
+    hostname: str = ""
+    """The container's own name, by which others reach it too; it is one of the aliases, unless it means another service."""
     links: tuple[tuple[str, str], ...] = ()
     """Other services, and the names that this one knows them by."""

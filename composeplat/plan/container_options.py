@@ -80,7 +80,9 @@ def check_container_options(checker: Checker, service: Service, settings: Settin
         for key in ("hostname", "domainname"):
             path = ("services", service.name, key)
             if service.container.names.hostname and checker.origins.has(*path):
-                message = f"has no effect: a StatefulSet names its own pods, '{clean(service.name)}-0' first"
-                checker.add(
-                    "no-effect", path, message, "leave it out; a service is a StatefulSet because of its volume"
-                )
+                others = {alias for alias in service.networking.aliases if alias != clean(service.name)}
+                is_alias = key == "hostname" and service.networking.hostname in others
+                effect = "is the name that others reach it by, and not its own" if is_alias else "has no effect"
+                message = f"{effect}: a StatefulSet names its own pods, '{clean(service.name)}-0' first"
+                hint = "" if is_alias else "leave it out; "
+                checker.add("no-effect", path, message, f"{hint}a service is a StatefulSet because of its volume")

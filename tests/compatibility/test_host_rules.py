@@ -64,7 +64,7 @@ def test_unresolvable_host(project: Project, app: str, place: tuple[str, str], l
 
 
 @pytest.mark.parametrize("address", ["the-db", "the_db"])
-@pytest.mark.parametrize("keys", ["container_name: {}", "networks: {{default: {{aliases: [{}]}}}}"])
+@pytest.mark.parametrize("keys", ["container_name: {}", "hostname: {}", "networks: {{default: {{aliases: [{}]}}}}"])
 @pytest.mark.parametrize("full", [False, True])
 def test_further_names(project: Project, address: str, keys: str, *, full: bool) -> None:
     """Names beside that of a service resolve in full mode only, and never with an underscore."""
@@ -79,6 +79,14 @@ def test_further_names(project: Project, address: str, keys: str, *, full: bool)
 def test_a_further_name_that_resolves(project: Project) -> None:
     """A service of this name is meant, and another case is the same host."""
     text = "services: {db: {image: a, container_name: DB}, a: {image: a, environment: {DB_HOST: DB}}}"
+
+    assert "unresolvable-host" not in [f.diagnostic.code for f in check(project(text)).all_findings]
+
+
+@pytest.mark.parametrize("name", ["localhost", "db.example.com"])
+def test_a_host_name_of_no_container(project: Project, name: str) -> None:
+    """An address of the container itself, or one that may be public, is left as it is."""
+    text = f"services: {{db: {{image: a, hostname: {name}}}, a: {{image: a, environment: {{DB_HOST: {name}}}}}}}"
 
     assert "unresolvable-host" not in [f.diagnostic.code for f in check(project(text)).all_findings]
 

@@ -14,7 +14,7 @@ x-app: &app
   command: sh -c 'mkdir /srv; echo page > /srv/index.html; exec {SERVER}'
   expose: [8000]
 services:
-  web: {{<<: *app, networks: [front], container_name: shop-web, links: ["api:backend"]}}
+  web: {{<<: *app, networks: [front], container_name: shop-web, hostname: front-1, links: ["api:backend"]}}
   api:
     <<: *app
     networks:
@@ -47,6 +47,7 @@ def test_services_without_a_shared_network_do_not_connect(environment: Environme
     assert fetch(environment, "web", "service-api")
     assert fetch(environment, "web", "backend")
     assert fetch(environment, "api", "shop-web")
+    assert fetch(environment, "api", "front-1")
     assert fetch(environment, "api", "db")
     assert fetch(environment, "db", "api")
     assert not fetch(environment, "web", "db")
@@ -64,7 +65,7 @@ def test_services_without_a_shared_network_do_not_connect(environment: Environme
 
 def test_networks_can_change(environment: Environment) -> None:
     """Services that get a network in common connect; without full mode nothing is kept apart, and no policy stays."""
-    apart = PROJECT.replace("[front], container_name: shop-web", "[back]")
+    apart = PROJECT.replace("[front], container_name: shop-web, hostname: front-1", "[back]")
 
     environment.deploy(apart).expect()
     until(lambda: fetch(environment, "web", "db"))

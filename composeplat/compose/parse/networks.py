@@ -11,9 +11,12 @@ from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import alias_path, network_use_path
 from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.placeholders import has_placeholder
+from composeplat.names import clean, is_service_name
 
 _PATTERN = "services.*.networks.*"
 _SAME_AS_DEFAULT = ("", "bridge", "default")
+_LOOPBACK = "localhost"
 
 
 def parse_network_names(section: Section) -> frozenset[str] | None:
@@ -44,7 +47,9 @@ def parse_networking(section: Section) -> Networking:
     own = section.get("container_name")
     places = [own] if own is not None else []
     places += [place for entry in _entries(section) for place in _aliases(entry)]
-    return Networking(mode=_mode(section), aliases=_names(section, places), links=_links(section))
+    return Networking(
+        mode=_mode(section), aliases=_names(section, places), links=_links(section), hostname=_hostname(section)
+    )
 
 
 def _names(section: Section, places: list[Field]) -> tuple[str, ...]:
@@ -53,10 +58,24 @@ def _names(section: Section, places: list[Field]) -> tuple[str, ...]:
     for place in places:
         text = place.text()
         if text:
-            names.setdefault(text, place)
+            names.setdefault(_lower(text), place)
     for name, place in names.items():
         section.whole.ctx.origins.put_alias(alias_path(str(section.whole.path[1]), name), place.node, place.path)
     return tuple(names)
+
+
+def _lower(name: str) -> str:
+    return name if has_placeholder(name) else name.lower()
+
+
+def _hostname(section: Section) -> str:
+    """Read the host name, if others can reach the container by it: Docker's DNS knows it, but no Service has a domain."""
+    found = section.get("hostname") if section.get("network_mode") is None else None
+    name = (found.text() or "").lower() if found else ""
+    if found is None or not is_service_name(name) or name == _LOOPBACK:
+        return ""
+    section.whole.ctx.origins.put_alias(alias_path(str(section.whole.path[1]), name), found.node, found.path)
+    return name
 
 
 def _entries(section: Section) -> list[Field]:
@@ -104,18 +123,38 @@ def _links(section: Section) -> tuple[tuple[str, str], ...]:
     for item in found.items("a list of SERVICE or SERVICE:ALIAS") if found else ():
         text = item.text()
         service, _, alias = (text or "").partition(":")
+        alias = _lower(alias or service)
         if service:
             name = str(section.whole.path[1])
             if not item.ctx.origins.has("services", name, "depends_on", service):
                 item.ctx.origins.put_alias(("services", name, "depends_on", service), item.node, item.path)
-            item.ctx.origins.put_alias(alias_path(service, alias or service), item.node, item.path)
-            links.append((service, alias or service))
+            item.ctx.origins.put_alias(alias_path(service, alias), item.node, item.path)
+            links.append((service, alias))
         elif text is not None:
             item.report("invalid-value", f"must be SERVICE or SERVICE:ALIAS, not {item.node.shown}")
     return tuple(links)
 
 
-def with_linked_names(services: dict[str, Service]) -> dict[str, Service]:
+def with_further_names(services: dict[str, Service]) -> dict[str, Service]:
+    """Let services be known by the names in ``links`` and by their host names, and linked ones start before."""
+    return _with_hostnames(_with_linked_names(services))
+
+
+def _with_hostnames(services: dict[str, Service]) -> dict[str, Service]:
+    """Add each host name that means no other service; many files give several services the same."""
+    holders = {clean(name): name for name in services}
+    for service in services.values():
+        for alias in service.networking.aliases:
+            holders.setdefault(alias, service.name)
+    found = dict(services)
+    for name, service in services.items():
+        own = service.networking
+        if own.hostname and own.hostname not in own.aliases and holders.setdefault(own.hostname, name) == name:
+            found[name] = replace(service, networking=replace(own, aliases=(*own.aliases, own.hostname)))
+    return found
+
+
+def _with_linked_names(services: dict[str, Service]) -> dict[str, Service]:
     """Let linked services start before, as Compose does, and be known by the names in ``links``."""
     names: dict[str, list[str]] = {}
     for service in services.values():

@@ -17,7 +17,7 @@ from composeplat.compose.parse.fields import Context, Field, Section, open_secti
 from composeplat.compose.parse.file_objects import parse_file_objects
 from composeplat.compose.parse.jobs import parse_jobs
 from composeplat.compose.parse.models import parse_models
-from composeplat.compose.parse.networks import parse_networks, with_linked_names
+from composeplat.compose.parse.networks import parse_networks, with_further_names
 from composeplat.compose.parse.patches import parse_patches
 from composeplat.compose.parse.providers import is_provided, parse_providers, with_provided
 from composeplat.compose.parse.service import parse_service
@@ -110,7 +110,7 @@ def _services(section: Section) -> dict[str, Service]:
             message = "the definition has no service whose profile is on"
             hint = f"turn a profile on with --profile or COMPOSE_PROFILES: {', '.join(profiles[:_MAX_STRAY])}"
         section.whole.ctx.report.add("no-services", span, ("services",), message, hint)
-    services = with_linked_names(services)
+    services = with_further_names(services)
     return _with_awaited_jobs(services, whole) if whole else services
 
 

@@ -210,9 +210,14 @@ def _explain_placement(value: Node, _path: PathKey) -> Explanation:
     return Explanation(fix=f"write x-node-selector: {{{selector}}}")
 
 
-def _explain_hostname(value: Node, _path: PathKey) -> Explanation | None:
-    is_template = isinstance(value, Scalar) and find_template(value.text)
-    return Explanation(fix=HOSTNAME_FIX) if is_template else None
+def _explain_hostname(value: Node, path: PathKey) -> Explanation | None:
+    if not isinstance(value, Scalar):
+        return None
+    if find_template(value.text):
+        return Explanation(fix=HOSTNAME_FIX)
+    name = _service_name(path)
+    is_further_name = is_dns_label(value.text.lower()) and value.text.lower() != name
+    return Explanation(f"others reach it as '{name}', not {value.shown}") if is_further_name else None
 
 
 def _is_substituted(node: Node) -> bool:
