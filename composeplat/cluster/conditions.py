@@ -18,7 +18,7 @@ from composeplat.cluster.error_text import shorten
 from composeplat.cluster.failure_causes import format_times, pod_failure_cause
 from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
 from composeplat.cluster.refused_pods import pod_creation_failure_cause
-from composeplat.cluster.scheduling import is_node_coming
+from composeplat.cluster.scheduling import is_node_coming, is_room_coming
 from composeplat.cluster.snapshot import (
     TEMPLATE_GENERATION,
     Object,
@@ -271,14 +271,17 @@ def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
             return f"health check failed {format_times(event_count(unhealthy))}"
         refusal = scheduling_failure(pod)
         if refusal is not None:
-            coming = (
-                "a node is being prepared" if is_node_coming(pod, snapshot) else shorten(refusal, _MAX_REFUSAL_CHARS)
-            )
-            return f"no node can run it yet: {coming}"
+            return f"no node can run it yet: {_coming_room(pod, snapshot) or shorten(refusal, _MAX_REFUSAL_CHARS)}"
         if any("running" in c.get("state", {}) for c in container_statuses(pod)):
             return "started, not ready yet"
         return "creating its pod"
     return ""
+
+
+def _coming_room(pod: Object, snapshot: Snapshot) -> str:
+    if is_node_coming(pod, snapshot):
+        return "a node is being prepared"
+    return "an old pod is still ending" if is_room_coming(pod, snapshot) else ""
 
 
 def _creation_step(pod: Object, snapshot: Snapshot) -> str:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import FREE_DISK, shorten
 from composeplat.cluster.pull_errors import explain_pull_error, is_missing, is_throttled, telling_error
-from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
+from composeplat.cluster.scheduling import autoscaler_refusal, is_room_coming, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
     Snapshot,
@@ -84,6 +84,9 @@ def _unscheduled(pod: Object, snapshot: Snapshot) -> Cause | None:
     unbound = _unbound(pod, snapshot)
     if unbound is not None:
         return unbound
+    # The time counts from the first call, and so from the end of the other pods.
+    if is_room_coming(pod, snapshot):
+        return None
     if snapshot.age(f"unscheduled/{pod['metadata']['uid']}") < scheduling_limit(pod, snapshot):
         return None
     return _unschedulable(str(scheduling_failure(pod)), pod["metadata"]["name"], autoscaler_refusal(pod, snapshot))

@@ -22,6 +22,11 @@ AUTOSCALER_LIMIT_S = 60.0
 #: cluster-autoscaler, Karpenter.
 _ADDING = ("TriggeredScaleUp", "Nominated")
 _REFUSING = ("NotTriggerScaleUp",)
+#: What a pod on a node keeps from others.
+_TAKEN = re.compile(
+    r"Insufficient |Too many pods|free ports|anti-affinity|topology spread|max volume count|ReadWriteOncePod",
+    re.IGNORECASE,
+)
 
 
 def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
@@ -31,6 +36,15 @@ def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
     if autoscaler_refusal(pod, snapshot) or snapshot.has_autoscaler is not False:
         return AUTOSCALER_LIMIT_S
     return TAINTED_LIMIT_S if re.search(_TAINTED, scheduling_failure(pod) or "") else LIMIT_S
+
+
+def is_room_coming(pod: Object, snapshot: Snapshot) -> bool:
+    """Return whether a pod is without a node for want of something that another pod has, which is ending."""
+    return bool(_TAKEN.search(scheduling_failure(pod) or "")) and any(map(_is_ending, snapshot.pods))
+
+
+def _is_ending(pod: Object) -> bool:
+    return "deletionTimestamp" in pod["metadata"] and bool(pod["spec"].get("nodeName"))
 
 
 def is_node_coming(pod: Object, snapshot: Snapshot) -> bool:

@@ -2,7 +2,8 @@
 
 Owns how such names are found and replaced; a message never quotes the text around one.
 A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name``, a
-``hostname`` and an alias are hosts too, which no object has without full mode. The text that has such a name must change.
+``hostname`` and an alias are hosts too, which no object has without full mode. The text that has such a name must
+change.
 """
 
 from __future__ import annotations

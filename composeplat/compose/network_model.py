@@ -33,6 +33,6 @@ class Networking:
     In small letters, as DNS knows no case.
     """
     hostname: str = ""
-    """The container's own name, by which others reach it too; it is one of the aliases, unless it means another service."""
+    """The container's own name, by which others reach it too: an alias, unless it means another service."""
     links: tuple[tuple[str, str], ...] = ()
     """Other services, and the names that this one knows them by."""

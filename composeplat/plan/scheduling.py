@@ -63,7 +63,7 @@ def rolling_update(service: Service) -> Manifest:
     """Return the numbers of a rolling update; empty keeps Kubernetes' own."""
     update = service.scheduling.update
     # A DaemonSet replaces one pod after the other by itself.
-    must_stop = service.has_port_of_node and not service.is_global
+    must_stop = (service.has_port_of_node or service.scheduling.placement.max_per_node == 1) and not service.is_global
     if update.parallelism is None and update.start_first is None and not must_stop:
         return {}
     count: int | str = "100%" if update.parallelism == 0 else update.parallelism or 1

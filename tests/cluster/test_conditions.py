@@ -1287,6 +1287,49 @@ def test_room_that_is_being_made() -> None:
         )
 
 
+ENDING = pod(SET, "b9c4d", state=running(), going=True)
+NEVER_FREE = pod(SET, "b9c4d", scheduling_failure=ROOM, going=True)
+NO_LABEL = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "1 Insufficient cpu",
+        "1 Too many pods",
+        "1 node(s) didn't have free ports for the requested pod ports",
+        "1 node(s) didn't match pod anti-affinity rules",
+        "1 node(s) didn't match pod topology spread constraints",
+        "1 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+        "1 node(s) exceed max volume count",
+    ],
+)
+def test_room_that_an_old_pod_still_has(taken: str) -> None:
+    """While a pod ends that may have what is missing, the new one waits for it; its time begins after that."""
+    made = pod(SET, scheduling_failure=f"0/1 nodes are available: {taken}.")
+    keys: list[str] = []
+    held = replace(snapshot(WEB, SET, made, ENDING), age=lambda key: keys.append(key) or 10_000.0)
+    status = workload_status("Deployment", "web", held)
+
+    assert (status.state, status.message) == (WorkloadState.WAITING, f"0/1 ready, {WAITS}: an old pod is still ending")
+    assert not [key for key in keys if key.startswith("unscheduled/")]
+
+
+@pytest.mark.parametrize(
+    ("message", "others"),
+    [
+        pytest.param(NO_LABEL, [ENDING], id="no-pod-has-it"),
+        pytest.param(ROOM, [], id="none-ends"),
+        pytest.param(ROOM, [NEVER_FREE], id="without-a-node"),
+    ],
+)
+def test_room_that_no_old_pod_has(message: str, others: list[Object]) -> None:
+    """Where nothing is freed by the end of a pod, a new one fails after the usual time."""
+    status = web(pod(SET, scheduling_failure=message), *others, age={"unscheduled": 8.0})
+
+    assert status.state is WorkloadState.FAILED
+
+
 @pytest.mark.parametrize("has_autoscaler", [pytest.param(True, id="there"), pytest.param(None, id="unknown")])
 def test_unschedulable_where_an_autoscaler_is(has_autoscaler: bool | None) -> None:  # noqa: FBT001 -- a case
     """A cluster that has an autoscaler, or may have one, is given its time before that has said a word."""

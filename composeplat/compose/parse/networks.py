@@ -69,7 +69,7 @@ def _lower(name: str) -> str:
 
 
 def _hostname(section: Section) -> str:
-    """Read the host name, if others can reach the container by it: Docker's DNS knows it, but no Service has a domain."""
+    """Read the host name, by which others reach the container with Docker too, if a Service can have it."""
     found = section.get("hostname") if section.get("network_mode") is None else None
     name = (found.text() or "").lower() if found else ""
     if found is None or not is_service_name(name) or name == _LOOPBACK:
