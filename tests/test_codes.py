@@ -118,8 +118,8 @@ CASES = {
     ),
     "no-services": Case("compose.yaml:1:11: error: the definition has no services [no-services]", "services: {}"),
     "unsupported-key": Case(
-        "compose.yaml:1:28: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
-        service("hostname: a"),
+        "compose.yaml:1:28: warning: services.web.runtime is not supported and has no effect [unsupported-key]",
+        service("runtime: a"),
     ),
     "no-effect": Case(
         "compose.yaml:1:36: warning: services.web.ports[0] names a host address, which has no effect in a cluster"

@@ -96,8 +96,8 @@ CODES: dict[str, Code] = {
     "unused-secret": Code(_N, "No service uses the secret, and it is not created.", "Nothing to do."),
     "unreadable-mount": Code(
         _W,
-        "The mode of a config or secret keeps the user of its service from reading it.",
-        "Let a group read it, with 'gid' and a mode such as 0440, or all: 0444.",
+        "The mode of a config, a secret or a mounted file keeps the user of its service from reading it.",
+        "Let a group read a config or secret, by gid and a mode such as 0440, or all: 0444, or chmod a+r FILE.",
         many=True,
         effect=_CANNOT_RUN,
     ),

@@ -11,7 +11,7 @@ from composeplat.compose.model import Project, Service
 from composeplat.compose.origins import Checker, file_mount_path
 from composeplat.diagnostics import PathKey
 
-_OTHERS_READ = 0o004
+OTHERS_READ = 0o004
 
 
 def check_files(checker: Checker) -> None:
@@ -57,7 +57,7 @@ def _check_owner(checker: Checker, service: Service, mount: FileMount, path: Pat
         message = f"has a gid of {gid}, which has no effect: {why}"
         checker.add("no-effect", path, message, "let all read it: mode: 0444")
     user = service.user.uid if service.user is not None else None
-    if user and not mount.mode & _OTHERS_READ and group is None:
+    if user and not mount.mode & OTHERS_READ and group is None:
         shown = checker.plain(str(user), ("services", service.name, "user"))
         mode = checker.plain(f"{mount.mode:04o}", (*written_at, "mode"))
         message = f"has mode {mode} and belongs to root, so that user {shown} of the service can't read it"

@@ -167,3 +167,35 @@ def test_nothing_is_published(project: Project) -> None:
     text = "services: {web: {build: ., volumes: ['./gone:/app/data']}}"
 
     assert project({"compose.yaml": text, "Dockerfile": ""}).read(publishes=False).messages == []
+
+
+@pytest.mark.parametrize(
+    ("user", "places"),
+    [
+        ("'1000'", ["0] has mode 0600 in 'key'", "1] has mode 0640"]),
+        ("'1000:1000'", ["0] has mode 0600 in 'key'", "1] has mode 0640"]),
+        ("'0'", []),
+        ("root", []),
+        ("''", []),
+    ],
+)
+def test_files_that_the_user_cannot_read(project: Project, user: str, places: list[str]) -> None:
+    """Files of a pod belong to root, so that one with a mode for its owner alone is closed to any other user."""
+    text = f"services: {{web: {{image: a, user: {user}, volumes: ['./conf:/c', './one:/one', './conf/cert:/d']}}}}"
+    folder = project({"compose.yaml": text, "conf/key": "k", "conf/cert": "c", "one": "1"})
+    for name, mode in (("conf/key", 0o600), ("one", 0o640)):
+        (folder.path / name).chmod(mode)
+
+    assert [message.partition("volumes[")[2] for message in folder.read().messages] == [
+        f"{place} and belongs to root, so that user 1000 of the service can't read it [unreadable-mount]"
+        for place in places
+    ]
+
+
+def test_files_of_a_built_service(project: Project) -> None:
+    """A host volume that is not deployed is not read by anyone."""
+    text = "services: {web: {build: ., user: '1000', volumes: ['./key:/key']}}"
+    folder = project({"compose.yaml": text, "key": "k", "Dockerfile": ""})
+    (folder.path / "key").chmod(0o600)
+
+    assert folder.read().messages == []

@@ -1,6 +1,6 @@
 """Host volumes that lose something: data that is lost with the pod, and files that the image does not have.
 
-Owns how they are recognized, and the warnings.
+Owns how they are recognized, and the warnings; also that about files that their service can't read.
 Must not read a file's content: :mod:`~composeplat.compose.load.host_content` does.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Container
 from itertools import islice
 from pathlib import Path
 
+from composeplat.compose.check_files import OTHERS_READ
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.model import HOST, Build, Mount, Project, Service
 from composeplat.compose.origins import Checker
@@ -59,6 +60,22 @@ def check_host_volume(
         )
         is_system = files.is_system_path(Path(mount.source))
         checker.add("not-in-image", path, message, instead_of_system_path(mount.source) if is_system else _COPY)
+    if service.build is None:
+        _check_readable(checker, service, mount, path)
+
+
+def _check_readable(checker: Checker, service: Service, mount: Mount, path: PathKey) -> None:
+    """Report a file that the service's user can't read, as this machine's user could: it belongs to root in a pod."""
+    user = service.user.uid if service.user is not None else None
+    listed = (mount.content.files if mount.content is not None else None) or ()
+    closed = next((file for file in listed if not file.mode & OTHERS_READ), None)
+    if user and closed is not None and service.file_group is None:
+        shown = checker.plain(str(user), ("services", service.name, "user"))
+        name = f" in {quoted(closed.path)}" if closed.path else ""
+        message = (
+            f"has mode {closed.mode:04o}{name} and belongs to root, so that user {shown} of the service can't read it"
+        )
+        checker.add("unreadable-mount", path, message, "let all read it: chmod a+r")
 
 
 def _describe_data(service: Service, mount: Mount, root: ProjectRoot) -> str:
