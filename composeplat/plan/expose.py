@@ -27,12 +27,22 @@ def check_expose(checker: Checker, service: Service) -> None:
             message = "exposes a port on the list of ports of databases and debuggers, which are never public"
             shown = "" if checker.origins.is_substituted(*port.origin) else f": allow_never_public: [{port.target}]"
             checker.add("exposed-never-public", port.origin, message, f"if it must be reached, allow it{shown}")
+        _check_protocol(checker, service, port)
     _check_node_ports(checker, service)
     name = exposed_name(service)
     other = next((other for other in checker.project.services.values() if name in _names(other)), None)
     if other is not None:
         message = f"needs a Service '{name}', which is a name of services.{other.name}"
         checker.add("name-conflict", ("services", service.name, "x-expose"), message, "rename one of them", at_key=True)
+
+
+def _check_protocol(checker: Checker, service: Service, port: ExposedPort) -> None:
+    """Report a port that the service has for another protocol, which is not exposed beside it."""
+    listed = sorted({other.protocol for other in service.ports if other.target == port.target})
+    if listed and not any(is_exposed(service, port.target, protocol) for protocol in listed):
+        number = checker.plain(str(port.target), port.origin)
+        message = f"exposes the {port.protocol.upper()} port {number}, and the service has it for {listed[0].upper()}"
+        checker.add("no-effect", port.origin, message, f"write {number}/{listed[0]}")
 
 
 def _check_node_ports(checker: Checker, service: Service) -> None:
