@@ -37,6 +37,7 @@ from composeplat.cluster.snapshot import (
     scheduling_failure,
     services_of,
 )
+from composeplat.cluster.unbound_claims import provisioning_step
 from composeplat.diagnostics import format_count
 from composeplat.system.records import record
 
@@ -269,6 +270,9 @@ def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
         unhealthy = probe_failures(pod, snapshot)
         if unhealthy:
             return f"health check failed {format_times(event_count(unhealthy))}"
+        provisioning = provisioning_step(pod, snapshot)
+        if provisioning:
+            return provisioning
         refusal = scheduling_failure(pod)
         if refusal is not None:
             return f"no node can run it yet: {_coming_room(pod, snapshot) or shorten(refusal, _MAX_REFUSAL_CHARS)}"

@@ -32,6 +32,7 @@ from composeplat.cluster.snapshot import (
     service_of,
     services_of,
 )
+from composeplat.cluster.unbound_claims import unbound_claim_cause
 from composeplat.codes.causes import CauseCode
 from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 
@@ -39,8 +40,6 @@ from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 UNMADE_FOR = 5.0
 #: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
 UNLOADED_FOR = 30.0
-#: For how long a claim may not be provisioned.
-UNBOUND_FOR = 8.0
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
 #: A service that is ready for less may not accept connections yet: a queue answers its health check before.
 _ACCEPTS_AFTER_S = 10.0
@@ -62,8 +61,9 @@ _NOT_FOUND = 127
 
 
 def pod_failure_cause(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | None:
-    if scheduling_failure(pod) is not None:
-        return _unscheduled(pod, snapshot)
+    unbound = unbound_claim_cause(pod, snapshot)
+    if unbound is not None or scheduling_failure(pod) is not None:
+        return unbound or _unscheduled(pod, snapshot)
     for container in (*_incomplete_init_containers(pod), *container_statuses(pod)):
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
@@ -81,9 +81,6 @@ def _incomplete_init_containers(pod: Object) -> list[Object]:
 
 
 def _unscheduled(pod: Object, snapshot: Snapshot) -> Cause | None:
-    unbound = _unbound(pod, snapshot)
-    if unbound is not None:
-        return unbound
     # The time counts from the first call, and so from the end of the other pods.
     if is_room_coming(pod, snapshot):
         return None
@@ -162,6 +159,8 @@ def _lacked_others(pod: Object, last: Object, snapshot: Snapshot) -> bool:
 
 
 def _never_starts(pod: Object, snapshot: Snapshot) -> bool:
+    if unbound_claim_cause(pod, snapshot) is not None:
+        return True
     if scheduling_failure(pod) is not None:
         return _unscheduled(pod, snapshot) is not None
     containers = (*init_container_statuses(pod), *container_statuses(pod))
@@ -303,30 +302,6 @@ def _unmounted(pod: Object, snapshot: Snapshot) -> Cause | None:
         hint="create it again, if it is external; otherwise deploy again",
         pod=pod["metadata"]["name"],
     )
-
-
-def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
-    mounted = [volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or []]
-    names = [found["claimName"] for found in mounted if found]
-    for claim in snapshot.claims:
-        metadata = claim["metadata"]
-        if metadata["name"] not in names or claim.get("status", {}).get("phase") == "Bound":
-            continue
-        events = [e for e in snapshot.events_of(metadata["uid"]) if e.get("type") == "Warning"]
-        if not events and claim["spec"].get("storageClassName"):
-            continue
-        if snapshot.age(f"unbound/{metadata['uid']}") < UNBOUND_FOR:
-            return None
-        why = str(events[-1].get("message", "")) if events else "the cluster has no default storage class"
-        return Cause(
-            code=CauseCode.VOLUME_NOT_BOUND,
-            message=f"volume '{metadata['name']}' is not provisioned: {shorten(why)}",
-            origin=("volumes",),
-            hint="set driver_opts.class to a storage class of the cluster",
-            pod=pod["metadata"]["name"],
-            has_subject=True,
-        )
-    return None
 
 
 def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:

@@ -10,6 +10,7 @@ import math
 import re
 
 from composeplat.cluster.snapshot import Object, Snapshot, event_time, scheduling_failure
+from composeplat.cluster.unbound_claims import provisioning_step
 
 #: In this time claims are bound and other pods are rescheduled.
 LIMIT_S = 8.0
@@ -30,8 +31,8 @@ _TAKEN = re.compile(
 
 
 def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
-    """Return the seconds after which a pod without a node has failed; infinite while a node is being added."""
-    if is_node_coming(pod, snapshot):
+    """Return the seconds after which a pod without a node has failed; infinite while a node or volume is made."""
+    if is_node_coming(pod, snapshot) or provisioning_step(pod, snapshot):
         return math.inf
     if autoscaler_refusal(pod, snapshot) or snapshot.has_autoscaler is not False:
         return AUTOSCALER_LIMIT_S

@@ -181,7 +181,8 @@ def changes_of_claim(desired: DesiredObject, live_state: LiveState) -> list[str]
         changes.append(f"its storage class from {live.get('storageClassName') or '(none)'} to {wanted_class}")
     if sorted(wanted["accessModes"]) != sorted(live.get("accessModes") or []):
         changes.append(f"its access from {', '.join(live.get('accessModes') or [])} to {wanted['accessModes'][0]}")
-    return changes + _resize(wanted, live, live_state)
+    is_bound = live_state.claims[desired.name].get("status", {}).get("phase", "Bound") == "Bound"
+    return changes + _resize(wanted, live, live_state, is_bound=is_bound)
 
 
 def volumes_to_replace(
@@ -207,14 +208,18 @@ def volumes_to_replace(
     return found
 
 
-def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState) -> list[str]:
+def _resize(
+    wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState, *, is_bound: bool
+) -> list[str]:
     old, new = _storage_of(live), _storage_of(wanted)
     before, after = parse_quantity(old), parse_quantity(new)
     if not before or not after:
         return []
-    if after == before or (after > before and live_state.may_grow(str(live.get("storageClassName")))):
+    may_grow = live_state.may_grow(str(live.get("storageClassName")))
+    if after == before or (after > before and may_grow and is_bound):
         return []
-    return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
+    refusal = "its storage class does not allow" if not may_grow else "a claim without storage does not allow"
+    return [f"its size from {old} to {new}" + (f", which {refusal}" if after > before else "")]
 
 
 def _storage_of(spec: Mapping[str, Any]) -> str:

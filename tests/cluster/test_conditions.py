@@ -1401,15 +1401,38 @@ def test_volume_not_bound_for_a_moment(held: list[Object]) -> None:
         pytest.param([claim(phase="Bound", storage_class=None), REFUSED], id="bound-by-now"),
         pytest.param([claim("other", storage_class=None)], id="of-another-service"),
         pytest.param([claim()], id="nothing-said-yet"),
-        pytest.param([claim(), event(claim(), "Provisioning", kind="Normal")], id="under-way"),
     ],
 )
 def test_claims_that_are_not_the_cause(held: list[Object]) -> None:
-    """A claim that is bound, another's or on its way is not what keeps a pod from a node."""
+    """A claim that is bound, another's, or of which nothing is known is not what keeps a pod from a node."""
     cause = db(*held, age=LONG).cause
 
     assert cause is not None
     assert cause.code == "unschedulable"
+
+
+DRIVER = "Waiting for a volume to be created by the external provisioner 'csi.example.com'"
+
+
+@pytest.mark.parametrize("scheduling_failure", [UNBOUND, None])
+@pytest.mark.parametrize("reason", ["Provisioning", "ExternalProvisioning"])
+def test_volume_under_way(reason: str, scheduling_failure: str | None) -> None:
+    """A volume may take minutes to be made: the pod waits for it, with what is known, before and after binding."""
+    made = pod(DB, "0", scheduling_failure=scheduling_failure, claims=("data",))
+    news = event(claim(), reason, f"{DRIVER}. Is it there?", kind="Normal")
+    held = snapshot(DB, made, claim(), news, age=dict.fromkeys(LONG, 600.0))
+    found = workload_status("StatefulSet", "db", held)
+
+    assert (found.state, found.message) == (WorkloadState.WAITING, f"0/1 ready, waiting for volume 'data': {DRIVER}")
+
+
+def test_volume_of_a_pod_that_is_not_scheduled() -> None:
+    """A class that binds at the first consumer holds the pod back without a condition: the claim alone has the reason."""
+    made = pod(DB, "0", claims=("data",))
+    found = workload_status("StatefulSet", "db", snapshot(DB, made, claim(), REFUSED, age=LONG))
+
+    assert found.cause is not None
+    assert found.cause.code == "volume-not-bound"
 
 
 # refused pods ---------------------------------------------------------------------------------------------------------

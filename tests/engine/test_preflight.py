@@ -262,6 +262,15 @@ def test_a_volume_that_grows(project: Project) -> None:
     ]
 
 
+def test_a_volume_without_storage_can_not_grow(project: Project) -> None:
+    """The API server lets a claim grow that is bound, and no other."""
+    waiting = {**claim("1Gi"), "status": {"phase": "Pending"}}
+    assert of_volume(project, "size: 1Gi", waiting, standard=True) == []
+    assert of_volume(project, "size: 2Gi", waiting, standard=True) == [
+        "its size from 1Gi to 2Gi, which a claim without storage does not allow"
+    ]
+
+
 def test_a_volume_without_a_class_can_not_grow(project: Project) -> None:
     """A claim that was bound without a class has nobody who could make it grow."""
     assert of_volume(project, "size: 2Gi", claim("1Gi", None), standard=True) == [
