@@ -270,16 +270,21 @@ def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
         unhealthy = probe_failures(pod, snapshot)
         if unhealthy:
             return f"health check failed {format_times(event_count(unhealthy))}"
-        provisioning = provisioning_step(pod, snapshot)
-        if provisioning:
-            return provisioning
-        refusal = scheduling_failure(pod)
-        if refusal is not None:
-            return f"no node can run it yet: {_coming_room(pod, snapshot) or shorten(refusal, _MAX_REFUSAL_CHARS)}"
+        unscheduled = _unscheduled_reason(pod, snapshot)
+        if unscheduled:
+            return unscheduled
         if any("running" in c.get("state", {}) for c in container_statuses(pod)):
             return "started, not ready yet"
         return "creating its pod"
     return ""
+
+
+def _unscheduled_reason(pod: Object, snapshot: Snapshot) -> str:
+    """Return why a pod has no node yet; empty if it has one, or if that is not known."""
+    provisioning, refusal = provisioning_step(pod, snapshot), scheduling_failure(pod)
+    if provisioning or refusal is None:
+        return provisioning
+    return f"no node can run it yet: {_coming_room(pod, snapshot) or shorten(refusal, _MAX_REFUSAL_CHARS)}"
 
 
 def _coming_room(pod: Object, snapshot: Snapshot) -> str:

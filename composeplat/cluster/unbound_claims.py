@@ -16,7 +16,7 @@ from composeplat.codes.causes import CauseCode
 
 #: For how long a claim may not be provisioned.
 UNBOUND_FOR = 8.0
-#: Normal events of a volume that is being made.
+#: Normal events of a volume that a driver provisions.
 _PROVISIONING = ("ExternalProvisioning", "Provisioning")
 _MAX_REASON_CHARS = 160
 
@@ -43,12 +43,12 @@ def unbound_claim_cause(pod: Object, snapshot: Snapshot) -> Cause | None:
 
 
 def provisioning_step(pod: Object, snapshot: Snapshot) -> str:
-    """Return which volume of a pod without a node is being made, and what is known of that; empty if none is."""
+    """Return which volume of a pod without a node is provisioned now, with its last event; empty if none is."""
     for claim in _unbound_claims(pod, snapshot):
         events = [event for event in _events(claim, snapshot, "Normal") if event.get("reason") in _PROVISIONING]
         if events:
-            said = shorten(str(events[-1].get("message", "")).partition(". ")[0], _MAX_REASON_CHARS)
-            return f"waiting for volume '{claim['metadata']['name']}': {said}"
+            reason = shorten(str(events[-1].get("message", "")).partition(". ")[0], _MAX_REASON_CHARS)
+            return f"waiting for volume '{claim['metadata']['name']}': {reason}"
     return ""
 
 

@@ -1427,7 +1427,7 @@ def test_volume_under_way(reason: str, scheduling_failure: str | None) -> None:
 
 
 def test_volume_of_a_pod_that_is_not_scheduled() -> None:
-    """A class that binds at the first consumer holds the pod back without a condition: the claim alone has the reason."""
+    """A class that binds at the first consumer holds a pod back without a condition: its claim has the reason."""
     made = pod(DB, "0", claims=("data",))
     found = workload_status("StatefulSet", "db", snapshot(DB, made, claim(), REFUSED, age=LONG))
 
