@@ -79,6 +79,8 @@ def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
     workload = snapshot.workloads.get((kind, name))
     if workload is None:
         return ServiceStatus(state=WorkloadState.ABSENT, message="does not exist yet")
+    if "deletionTimestamp" in workload["metadata"]:
+        return ServiceStatus(state=WorkloadState.WAITING, message="is being deleted")
     if kind == "CronJob":
         return _scheduled(workload, snapshot)
     status = workload.get("status", {})

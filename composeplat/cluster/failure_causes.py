@@ -41,6 +41,8 @@ UNMADE_FOR = 5.0
 #: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
 UNLOADED_FOR = 30.0
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
+#: For how long a workload may be gone: another run may delete it to create it again.
+_DELETED_FOR_S = 5.0
 #: A service that is ready for less may not accept connections yet: a queue answers its health check before.
 _ACCEPTS_AFTER_S = 10.0
 #: A container that ran for longer did work: it is not in a loop of crashes.
@@ -339,6 +341,21 @@ def _unready_container(pod: Object) -> Object:
     containers: list[Object] = [container_of(pod["spec"], service) for service in services_of(pod)]
     failing = (found for found in containers if found.get("readinessProbe") and found["name"] not in ready)
     return next(failing, containers[0])
+
+
+# workloads
+
+
+def deletion_cause(kind: str, name: str, snapshot: Snapshot) -> Cause | None:
+    """Return the cause of a workload that was applied and is gone: nothing makes it again."""
+    if (kind, name) in snapshot.workloads or snapshot.age(f"deleted/{kind}/{name}") < _DELETED_FOR_S:
+        return None
+    return Cause(
+        code=CauseCode.DELETED,
+        message=f"{kind} '{name}' was deleted meanwhile, not by this run",
+        hint="see whether another deploy or destroy runs, then run this again",
+        has_subject=True,
+    )
 
 
 # texts

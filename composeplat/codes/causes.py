@@ -13,6 +13,8 @@ class CauseCode(StrEnum):
 
     BUILD = "build"
     CRASH_LOOP = "crash-loop"
+    DELETED = "deleted"
+    """Someone else has deleted the workload during the deploy."""
     DEPENDENCY = "dependency"
     """Another service failed, and this one depends on it."""
     IMAGE_NOT_PULLED = "image-not-pulled"

@@ -22,6 +22,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.dependencies import DependencyState, dependency_cause, dependency_state, pod_to_probe
+from composeplat.cluster.failure_causes import deletion_cause
 from composeplat.cluster.probes import find_silent
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
@@ -124,6 +125,10 @@ class DependencyGate:
 
     async def _state(self, edge: Edge, snapshot: Snapshot) -> DependencyState:
         dependency = self._services[edge.dependency]
+        # It was applied before, as Pulumi creates it first.
+        deleted = deletion_cause(*dependency.workload, snapshot)
+        if deleted is not None:
+            return DependencyState(clause=deleted.clause, cause=deleted)
         status = service_status(*dependency.workload, dependency.cluster_name, snapshot)
         ports, pod = dependency.ports_to_probe(edge.condition), pod_to_probe(status, edge.condition)
         if not ports or not pod:

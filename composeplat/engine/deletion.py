@@ -148,7 +148,7 @@ def find_leftovers(ours: Mapping[Key, Object], plan: Plan) -> list[Change]:
     """Find the objects of an environment that its plan does not have, and that are not being deleted already."""
     wanted, urns = set(object_keys(plan.objects)), Urns(plan.namespace, plan.environment)
     return [
-        _deletion(urns, kind, name, head)
+        deletion_change(urns, kind, name, head)
         for (kind, name), head in ours.items()
         if kind != CLAIM
         and (kind, name) not in wanted
@@ -157,7 +157,7 @@ def find_leftovers(ours: Mapping[Key, Object], plan: Plan) -> list[Change]:
     ]
 
 
-def _deletion(urns: Urns, kind: str, name: str, head: Object) -> Change:
+def deletion_change(urns: Urns, kind: str, name: str, head: Object) -> Change:
     """Return the deletion of an object that no state has, so that its URN is made up; it counts for its service."""
     service = str(head["metadata"]["labels"].get(SERVICE_LABEL, name))
     urn = urns.child(ResourceKind.SERVICE, ResourceKind.SERVICE, service, f"{kind}/{name}")

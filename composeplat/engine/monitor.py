@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
+from composeplat.cluster.failure_causes import deletion_cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.components.resource_names import ResourceName
 from composeplat.engine.events import Events, Operation
@@ -195,6 +196,19 @@ class Monitor:
     def _has_changed(self, service: ServicePlan) -> bool:
         """Return whether this deployment has changed a service."""
         return self.applied.get(service.name) != _BEFORE_ALL_ROUNDS
+
+    def fail_deleted(self, snapshot: Snapshot | None, rounds: int) -> None:
+        """Fail the services whose workload was applied, and is gone: nothing makes it again.
+
+        For the time after Pulumi's run, which may delete a workload to create it again, as another deploy may.
+        """
+        if snapshot is None:
+            return
+        for service in self._unfailed_services():
+            is_applied = self.applied.get(service.name, rounds + 1) <= rounds
+            cause = deletion_cause(*service.workload, snapshot) if is_applied else None
+            if cause is not None:
+                self.fail(service.name, cause)
 
     def unready(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
         """The status of each service that is not ready."""

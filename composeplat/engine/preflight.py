@@ -208,9 +208,7 @@ def volumes_to_replace(
     return found
 
 
-def _resize(
-    wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState, *, is_bound: bool
-) -> list[str]:
+def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState, *, is_bound: bool) -> list[str]:
     old, new = _storage_of(live), _storage_of(wanted)
     before, after = parse_quantity(old), parse_quantity(new)
     if not before or not after:

@@ -74,6 +74,7 @@ class Rollout:
         self.watcher.hurry()
         while not self.stack.is_interrupted:
             snapshot, rounds = self._judge()
+            self.monitor.fail_deleted(snapshot, rounds)
             if self.monitor.is_over(snapshot, rounds) or self._fail_late_services():
                 # What the last judgement did not show yet.
                 self.monitor.judge_services(snapshot, rounds)

@@ -79,6 +79,14 @@ def test_absent(kind: str, name: str) -> None:
     )
 
 
+def test_a_workload_that_is_being_deleted() -> None:
+    """It is not ready, although its pods still are."""
+    going = {**WEB, "metadata": {**WEB["metadata"], "deletionTimestamp": "2025-06-01T12:00:00Z"}}
+    found = workload_status("Deployment", "web", snapshot(going, SET, pod(SET, state=running(), ready=True)))
+
+    assert (found.state, found.message) == (WorkloadState.WAITING, "is being deleted")
+
+
 @pytest.mark.parametrize(
     ("workload", "owner"),
     [

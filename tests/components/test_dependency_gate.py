@@ -115,6 +115,27 @@ def test_a_dependency_that_fails() -> None:
     }
 
 
+def test_a_dependency_that_was_deleted() -> None:
+    """It was applied before the wait, so nothing makes it again once it is gone for longer than a moment."""
+    db = ServicePlan(name="db", cluster_name="db", workload_kind="Deployment", image="i", objects=())
+    api = ServicePlan(name="api", cluster_name="api", workload_kind="Deployment", image="i", objects=())
+    edge = Edge(service="api", dependency="db", condition=DependencyCondition.STARTED)
+    plan = Plan(environment="shop", namespace="team", services=(db, api), edges=(edge,))
+    failures: dict[str, Cause] = {}
+    gate = DependencyGate(
+        plan=plan, access=NOWHERE, watcher=View(snapshot(age={"deleted": 5.0})), deadline=Deadline(60),
+        on_failure=failures.__setitem__,
+    )  # fmt: skip
+
+    async def before_create() -> None:
+        hooks: Any = gate.hooks(api, "shop")
+        await hooks.before_create[0].callback(None)
+
+    with pytest.raises(DependencyFailed, match=r"^api waits for db, which failed: Deployment 'db' was deleted"):
+        asyncio.run(before_create())
+    assert failures["db"].code == "deleted"
+
+
 def test_a_dependency_that_may_fail() -> None:
     """One that is not required holds nobody back once it has failed."""
     why, failures, _ = held(KILLED, deadline=Deadline(60), required=False)

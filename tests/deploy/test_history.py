@@ -167,6 +167,18 @@ def test_another_machine(environment: Environment, tmp_path: Path) -> None:
     assert [row["revision"] for row in history(environment)] == [2, 1]
 
 
+def test_another_machine_without_the_state(environment: Environment, tmp_path: Path) -> None:
+    """Its destroy finds the objects by their labels, and is in the history with what it deleted."""
+    environment.deploy(
+        f"services: {{db: {{image: busybox, command: \"{SLEEP}\", stop_grace_period: 0, volumes: ['data:/d']}}}}\n"
+        "volumes: {data: {}}\n"
+    ).expect()
+    environment.platform("destroy", COMPOSEPLAT_DATA=str(tmp_path / "elsewhere")).expect()
+
+    last, _ = history(environment)
+    assert (last["command"], last["result"], changes(last)) == ("destroy", "done", {"db": "delete"})
+
+
 def test_an_account_that_may_not_keep_a_history(environment: Environment) -> None:
     """Its deploy says so in a note, and is done all the same."""
     account = str(restrict(environment, [], "secrets"))

@@ -122,6 +122,30 @@ def test_a_wait_for_one_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(judged) < 9 * 101
 
 
+def test_a_workload_that_is_gone() -> None:
+    """What another machine's destroy deleted ends the wait before its deadline; for a moment it may be gone."""
+    rollout = make_rollout(*starting("web"), *starting("db"), deadline=Deadline(1.0))
+    held = list(starting("db"))
+    view = snapshot(*held, age={"deleted": 4.9})
+    rollout = replace(rollout, watcher=StillView(view))
+    rollout.monitor.applied.update({"web": 1, "db": 1})
+    rollout.monitor.fail_deleted(view, 1)
+    early = dict(rollout.monitor.causes)
+    rollout.monitor.fail_deleted(snapshot(*held, age={"deleted": 5.0}), 0)
+    before_its_round = dict(rollout.monitor.causes)
+    rollout = replace(rollout, watcher=StillView(snapshot(*held, age={"deleted": 5.0})))
+    rollout.wait()
+
+    assert (early, before_its_round) == ({}, {})
+    assert rollout.monitor.causes["web"] == Cause(
+        code=CauseCode.DELETED,
+        message="Deployment 'web' was deleted meanwhile, not by this run",
+        hint="see whether another deploy or destroy runs, then run this again",
+        has_subject=True,
+    )
+    assert rollout.monitor.causes["db"].code == "timeout"
+
+
 def test_a_timeout_has_lines() -> None:
     """The log of the pod that was waited for is shown."""
     rollout = make_rollout(*starting("web"), deadline=Deadline(0.0))

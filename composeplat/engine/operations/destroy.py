@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
+from composeplat.components.resource_names import Urns
 from composeplat.engine import pulumi_runs
-from composeplat.engine.deletion import wait_until_deleted, wait_until_no_pods
+from composeplat.engine.deletion import deletion_change, wait_until_deleted, wait_until_no_pods
 from composeplat.engine.events import Change, Events
 from composeplat.engine.foreign_objects import forget_foreign
 from composeplat.engine.live_state import read_live_state
@@ -66,10 +67,13 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     outcome = Outcome(changes=events.effective_changes, counts=events.count_operations())
     ours = _own_objects(plan, live_state)
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
+    urns = Urns(plan.namespace, plan.environment)
     for (kind, name), head in going.items():
         outcome.removed.append(f"{kind}/{name}")
         if "deletionTimestamp" not in head["metadata"]:
             api.delete(api_path(kind, stack.namespace, name))
+            events.add([deletion_change(urns, kind, name, head)])
+            recording.note_changes(events)
     found = _claims(ours, live_state)
     outcome.kept = [] if volumes else found
     outcome.unused = [_with_size(name, live_state) for name in unused_claims(plan, live_state)]
