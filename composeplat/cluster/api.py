@@ -309,7 +309,7 @@ class Api:
             self._has_answered = True
             self._dated = answer.headers.get("Date", ""), time.time()
             is_own = is_from_api_server(path, read)
-            pause = requested_pause(answer, _FIRST_PAUSE_S) if is_own else 0.0
+            pause = requested_pause(method, answer, read, _FIRST_PAUSE_S) if is_own else 0.0
             if pause and pause < busy.remaining_s:
                 time.sleep(pause)
             elif may_renew and is_own and self._may_renew(answer, credential):

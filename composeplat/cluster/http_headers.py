@@ -15,6 +15,8 @@ _MAX_PAUSE_S = 10.0
 _STATUS = re.compile(rb'"kind":\s*"Status"')
 #: The answer of an API server that has not looked at the request.
 _TOO_MANY = b"Too many requests"
+_NO_LEADER = re.compile(rb"etcdserver: (?:leader changed|no leader|request timed out)")
+_NO_LEADER_PAUSE_S = 1.0
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 
@@ -33,8 +35,13 @@ def request_headers(credential: Credential, kind: str = "", accept: str = "appli
     return headers
 
 
-def requested_pause(answer: http.client.HTTPResponse, shortest_s: float) -> float:
-    """Return the pause that a busy server asks for, in seconds; 0 without one."""
+def requested_pause(method: str, answer: http.client.HTTPResponse, body: bytes, shortest_s: float) -> float:
+    """Return the pause that a busy server asks for, in seconds; 0 without one.
+
+    A server whose storage elects a leader asks for none, and may have done what it answers so.
+    """
+    if answer.status >= http.client.INTERNAL_SERVER_ERROR and method != "POST" and _NO_LEADER.search(body):
+        return _NO_LEADER_PAUSE_S
     wanted = answer.headers.get("Retry-After", "")
     if answer.status not in _BUSY or not wanted.isdigit():
         return 0.0

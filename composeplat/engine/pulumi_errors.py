@@ -35,6 +35,8 @@ _NO_ANSWER = re.compile(
     # By the API server itself, when it has too much to do.
     r"|Timeout: request did not complete within requested timeout"
     r"|etcdserver: |Too Many Requests"
+    # Several API servers that count for one quota at once.
+    r"|Operation cannot be fulfilled on resourcequotas? "
     # Said by one that has just begun, too, and does not know yet which are taken.
     r"|failed to allocate a serviceIP",
 )

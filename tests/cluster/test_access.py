@@ -1068,6 +1068,25 @@ def test_busy_server(server: Server, monkeypatch: pytest.MonkeyPatch, status: in
     assert len(server.paths) == 4
 
 
+@pytest.mark.parametrize(
+    "reason", ["leader changed", "no leader", "request timed out, possibly due to previous leader failure"]
+)
+def test_server_whose_storage_elects_a_leader(server: Server, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    """It is asked again after a second, but for what must not be done twice."""
+    pauses: list[float] = []
+    monkeypatch.setattr("composeplat.cluster.api.time.sleep", pauses.append)
+    ill = refusal(500, f"etcdserver: {reason}")
+    server.first = [ill, ill, Answer(), ill]
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+
+    with Api(server.access) as api:
+        assert api.get("/a") == {}
+        with pytest.raises(ApiError, match=f"^etcdserver: {reason}$"):
+            api.create(manifest)
+
+    assert pauses == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("after", ["", "soon"])
 def test_busy_server_that_sends_no_delay(server: Server, after: str) -> None:
     """A server that does not want to be asked again is not."""

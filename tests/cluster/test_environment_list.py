@@ -127,7 +127,7 @@ def test_other_failures(server: Server) -> None:
     """A cluster that does not answer, or answers something else, has no environments to show."""
     with no_server() as access, Api(access) as api, pytest.raises(ApiError, match="connection refused"):
         EnvironmentList(access, ["team"]).read(api)
-    server.otherwise = refusal(500, "etcdserver: request timed out")
+    server.otherwise = refusal(500, "the storage timed out")
     with Api(server.access) as api, pytest.raises(ApiError, match="timed out"):
         EnvironmentList(server.access, ["team"]).read(api)
 

@@ -1101,6 +1101,11 @@ NO_ANSWERS = [
     ),
     pytest.param(MADE + "the server is currently unable to handle the request", id="unable"),
     pytest.param(MADE + "etcdserver: request timed out", id="no-storage"),
+    pytest.param(
+        MADE + 'Operation cannot be fulfilled on resourcequotas "team": the object has been modified; please apply'
+        " your changes to the latest version and try again",
+        id="quota-conflict",
+    ),
     pytest.param(MADE + "Internal error occurred: failed to allocate a serviceIP: range is full", id="has-just-begun"),
 ]
 LOGIN = (
