@@ -49,9 +49,11 @@ def wait_until_deleted(stack: Stack, api: Api, keys: Iterable[Key], which: str) 
         is_deleted = partial(_is_deleted, api, api_path(kind, stack.namespace, name))
         with progress.step(f"waiting until {kind} '{name}' {which} is gone", is_transient=True):
             if not stack.poll(is_deleted, deadline):
+                finalizers = _finalizers(api, api_path(kind, stack.namespace, name))
+                held = f", held by the finalizers {', '.join(finalizers)}" if finalizers else ""
                 raise ComposeplatError(
-                    f"{kind} '{name}' {which} still exists after {_DELETION_TIMEOUT_S:.0f} s",
-                    f"look for its finalizers: kubectl -n {stack.namespace} describe {kind.lower()} {name}",
+                    f"{kind} '{name}' {which} still exists after {_DELETION_TIMEOUT_S:.0f} s{held}",
+                    f"see what sets them: kubectl -n {stack.namespace} get {kind.lower()} {name} -o yaml",
                 )
 
 
@@ -86,6 +88,11 @@ def _remaining(api: Api, namespace: str, keys: Iterable[Key]) -> list[Key]:
 
 def _is_deleted(api: Api, path: str) -> bool:
     return api.find(path) is None
+
+
+def _finalizers(api: Api, path: str) -> list[str]:
+    found = api.find(path) or {"metadata": {}}
+    return [str(finalizer) for finalizer in found["metadata"].get("finalizers") or []]
 
 
 def wait_until_no_pods(stack: Stack, api: Api) -> None:

@@ -171,11 +171,15 @@ def test_objects_that_are_kept(server: Server, api: Api, stack: Stack, monkeypat
     """What something holds is reported, and how to see by what."""
     monkeypatch.setattr(deletion, "_DELETION_TIMEOUT_S", 0.0)
     monkeypatch.setattr(Stack, "pause", lambda _: None)
-    server.otherwise = Answer(json.dumps(manifest(), default=str).encode())
-    with pytest.raises(ComposeplatError, match="Job 'task' of before still exists after 0 s") as caught:
+    held = manifest()
+    held["metadata"]["finalizers"] = ["example.com/keep", "foregroundDeletion"]
+    server.otherwise = Answer(json.dumps(held, default=str).encode())
+    with pytest.raises(ComposeplatError) as caught:
         delete(stack, api, [("Job", "task")], "of before")
 
-    assert caught.value.hint == f"look for its finalizers: kubectl -n {NAMESPACE} describe job task"
+    why = "held by the finalizers example.com/keep, foregroundDeletion"
+    assert str(caught.value) == f"Job 'task' of before still exists after 0 s, {why}"
+    assert caught.value.hint == f"see what sets them: kubectl -n {NAMESPACE} get job task -o yaml"
 
 
 def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
