@@ -217,7 +217,8 @@ def _pack(source: Path, name: str, archive: IO[bytes]) -> Copied:
     copied = Copied()
     with tarfile.open(fileobj=archive, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for path, relative in _walk(source.resolve()):
-            info = tar.gettarinfo(path, arcname=posixpath.join("./", name, relative))
+            # To GNU tar, a file whose name ends with a slash is a folder.
+            info = tar.gettarinfo(path, arcname=posixpath.join("./", name, relative).rstrip("/"))
             if info is None or not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
                 copied.omitted.append(relative)
                 continue

@@ -322,6 +322,19 @@ def test_packing_and_unpacking(tmp_path: Path) -> None:
     assert os.stat(tmp_path / "target" / "new" / "sub" / "a").st_mode & 0o777 == 0o751
 
 
+def test_a_file_is_unpacked_as_a_file(tmp_path: Path) -> None:
+    """Also by GNU tar, to which a name that ends with a slash is that of a folder."""
+    (tmp_path / "dump.sql").write_text("A")
+    sent = io.BytesIO()
+    pack(tmp_path / "dump.sql", "new.sql", sent)
+    (tmp_path / "target").mkdir()
+    subprocess.run(unpack_args(str(tmp_path / "target")), input=sent.getvalue(), check=True)
+    assert tree(tmp_path / "target") == {"new.sql": "A"}
+    sent.seek(0)
+    with tarfile.open(fileobj=sent) as tar:
+        assert [(info.name, info.isreg()) for info in tar] == [("./new.sql", True)]
+
+
 def test_a_source_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link that leads nowhere and a file that may not be read are messages; a broken pipe is left to the caller."""
     (tmp_path / "link").symlink_to("nowhere")
