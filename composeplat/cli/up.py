@@ -98,10 +98,11 @@ def _develop(planned: Planned, development: Development, service: Service, choic
         with ended_by_signals(), raw_terminal() if session.terminal else nullcontext():
             status = development.up(up_options, SessionReporter(development.paths).emit)
     finally:
+        # Also after a failure or a Ctrl-C while the container starts: the deployed pods are gone by then.
         if options.down_on_exit and not development.is_held_by_another():
             end_development(development, planned, volumes=False, note=progress.note)
-    if not options.down_on_exit:
-        progress.note(f"{service.name} is still under development; 'platform down {service.name}' ends that")
+        elif not options.down_on_exit and development.is_left():
+            progress.note(f"{service.name} is still under development; 'platform down {service.name}' ends that")
     return status
 
 

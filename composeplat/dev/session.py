@@ -226,6 +226,12 @@ class Development:
             holder = self._replacement(api).holder()
         return holder is not None and holder.get("id") != self._id and may_be_running(holder)
 
+    def is_left(self) -> bool:
+        """Return whether the service is under development, by no other session; also if the cluster can't say it."""
+        with contextlib.suppress(ComposeplatError), Api(self.target.access) as api:
+            return self._replacement(api).dev_workload() is not None and not self.is_held_by_another()
+        return True
+
     def _end_other_session(self, replacement: Replacement, *, take_over: bool) -> None:
         """End the session that has the lease, if the user asked for that; an error otherwise."""
         holder = replacement.holder()

@@ -254,6 +254,15 @@ def test_no_terminal(shop: Environment) -> None:
     assert "can't sync" not in ran.stderr
 
 
+def test_a_container_that_does_not_start(shop: Environment) -> None:
+    """The deployed pods are gone by then, so the error is not all that is said: down brings them back."""
+    shop.platform("down", "web")
+    ran = plainly(shop, "--timeout", "1", "--helper-image", "localhost:1/none:1", "web")
+    assert ran.status == 1
+    assert "web is still under development; 'platform down web' ends that\n" in ran.stderr
+    shop.platform("down", "web").expect()
+
+
 def get(port: int, path: str = "app.py") -> str:
     """What an HTTP server on this machine's loopback answers; nothing where none does."""
     with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=3) as answer:

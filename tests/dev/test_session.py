@@ -15,7 +15,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.dev.dev_workload import DevWorkloadInputs
 from composeplat.dev.helper import HelperBuild, HelperImage
-from composeplat.dev.lease import LEASE_ANNOTATION
+from composeplat.dev.lease import LEASE_ANNOTATION, lease_text
 from composeplat.dev.link import Link, Session
 from composeplat.dev.replacement import Replacement
 from composeplat.dev.session import Development, UpOptions, _interrupts_left_to
@@ -124,6 +124,26 @@ def test_a_service_that_is_given_back_while_a_container_starts(development: Deve
 
     with pytest.raises(ComposeplatError, match="is not under development any more"):
         development.up(UpOptions(session=Session()), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("workload", "lease", "is_left"),
+    [(None, None, False), (DEV_WORKLOAD, None, True), (DEV_WORKLOAD, {"id": "other", "host": "elsewhere"}, False)],
+    ids=["given-back", "left", "with-another"],
+)
+def test_what_a_session_leaves(
+    development: Development, server: Server, workload: Any, lease: Any, *, is_left: bool
+) -> None:
+    """A service that stays under development is named at the end, also if its container never started."""
+    path = f"{DEPLOYMENTS}/web-platform-up"
+    if workload is None:
+        server.answers[path] = Answer(b"{}", 404)
+    if lease is not None:
+        with Api(server.access) as api:
+            text = lease_text(lease, api.server_time)
+        held = {**DEV_WORKLOAD, "metadata": {**DEV_WORKLOAD["metadata"], "annotations": {LEASE_ANNOTATION: text}}}
+        server.answers[path] = Answer(json.dumps(held).encode())
+    assert development.is_left() is is_left
 
 
 def test_the_lease_of_a_new_dev_workload(server: Server) -> None:
