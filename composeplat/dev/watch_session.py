@@ -38,7 +38,7 @@ from composeplat.dev.container_sync import (
 from composeplat.dev.folder_watch import FolderChange, FolderProblem, Found, watching_folders
 from composeplat.dev.mounted_files import read_mounted_files
 from composeplat.dev.watch_rules import WatchedFolder
-from composeplat.dev.watch_state import Changes, FilePath, WatchState, Work
+from composeplat.dev.watch_state import Changes, FailedCopies, FilePath, WatchState, Work
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.pulumi_process import Interrupted
 from composeplat.engine.target import Target
@@ -94,6 +94,7 @@ class WatchSession:
     """What the known containers lack, by service: the cluster did not answer."""
     _behind: set[Container] = field(default_factory=set)
     """Those that could not be reached once."""
+    _failed: FailedCopies = field(default_factory=FailedCopies)
     _is_due: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _failure: Exception | None = None
@@ -248,11 +249,22 @@ class WatchSession:
         self._missed[service] = Changes()
         known = self._known[service].intersection(containers)
         others = set(containers) - known
-        unreached = self._copy_all(service, known, changes, is_new=False) if changes else set()
+        unreached = self._copy_known(service, known, changes) if changes else set()
         unreached |= self._copy_all(service, others & self._behind, is_new=False)
         unreached |= self._copy_all(service, others - self._behind, is_new=True)
         self._known[service] = set(containers) - unreached
         self._behind |= unreached
+
+    def _copy_known(self, service: str, containers: Collection[Container], changes: Changes) -> set[Container]:
+        """Copy changes, and then what failed before into the containers that took them."""
+        lacking = {container: self._failed.take(container, changes) for container in containers}
+        unreached = self._copy_all(service, containers, changes, is_new=False)
+        for container, earlier in lacking.items():
+            if container in self._failed.lacking:
+                self._failed.add(container, earlier)
+            elif earlier and container not in unreached:
+                unreached |= self._copy_all(service, {container}, earlier, is_new=False)
+        return unreached
 
     def _copy_missed(self, api: Api) -> None:
         for name, state in self.state.services.items():
@@ -276,6 +288,9 @@ class WatchSession:
         name = self.cluster_names[service]
         command = Command(namespace=self.namespace, pod=container.pod, container=name, args=(), terminal=False)
         return ContainerFiles(command, self.target, self.environment)
+
+    def note_failed(self, container: Container, changes: Changes) -> None:
+        self._failed.add(container, changes)
 
     def report(self, kind: str, service: str, **fields: object) -> None:
         self.on_event({"event": kind, "service": service, **fields})
@@ -313,8 +328,10 @@ class Copy:
                 with archive.open("wb") as content:
                     count = write_archive(((folders[number], path) for number, path in self.changes.present), content)
             except OSError as error:
-                # A file that can't be read, or that is written meanwhile: the next save tries it again.
+                # A file that can't be read, or that is written meanwhile: the next save tries all again.
                 self.session.report_problem(self.service, ComposeplatError(f"can't read the files: {error}"))
+                for container in containers:
+                    self.session.note_failed(container, self.changes)
                 return set()
             with ThreadPoolExecutor(min(len(containers), _MAX_PODS_AT_ONCE)) as pool:
                 results = list(pool.map(lambda found: self._into(found, archive if count else None), containers))

@@ -6,7 +6,7 @@ Must not copy, build or wait: the session does, and each decision is tested with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from composeplat.compose.watch_model import WatchAction
@@ -44,6 +44,21 @@ class Changes:
     @property
     def deleted(self) -> list[FilePath]:
         return [path for path, exists in self.paths.items() if not exists]
+
+
+@dataclass(slots=True)
+class FailedCopies:
+    """What containers lack because a file of a copy could not be read, until a later copy has it."""
+
+    lacking: dict[Hashable, Changes] = field(default_factory=dict)
+
+    def add(self, container: Hashable, changes: Changes) -> None:
+        self.lacking.setdefault(container, Changes()).paths.update(changes.paths)
+
+    def take(self, container: Hashable, copied: Changes) -> Changes:
+        """Take what a container lacks, without what has just been copied."""
+        earlier = self.lacking.pop(container, Changes())
+        return Changes({path: exists for path, exists in earlier.paths.items() if path not in copied.paths})
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ import pytest
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.watch_model import WatchAction, WatchRule
-from composeplat.dev.container_sync import Container, ContainerFiles, Unreached
+from composeplat.dev.container_sync import Container, ContainerFiles, Unreached, write_archive
 from composeplat.dev.folder_watch import FolderChange, Found
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.dev.watch_session import Copy, PodWork, WatchSession
@@ -211,6 +211,45 @@ def test_a_change_while_a_container_is_not_reached(
 
     assert problems(work) == [f"{web['metadata']['name']}: no route"]
     assert not any(event["new_pods"] for event in work.events if event["event"] == "copied")
+
+
+@pytest.mark.timeout(60)
+def test_a_file_that_can_not_be_read_for_a_moment(
+    session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files that were saved with it are copied with the next save: only those that were saved again were."""
+    answer_with_a_pod(server)
+    for name in ("beside", "broken", "later"):
+        (tmp_path / name).write_text(name)
+    session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
+    copied: set[str] = set()
+    failures = [OSError("unexpected end of data"), OSError("unexpected end of data")]
+
+    def write(*args: Any) -> int:
+        if failures:
+            raise failures.pop()
+        return write_archive(*args)
+
+    def unpack(_: ContainerFiles, archive: Path) -> None:
+        with tarfile.open(archive) as tar:
+            copied.update(tar.getnames())
+
+    monkeypatch.setattr("composeplat.dev.watch_session.write_archive", write)
+    monkeypatch.setattr(ContainerFiles, "unpack", unpack)
+    monkeypatch.setattr(ContainerFiles, "delete", lambda *_: None)
+
+    def save() -> None:
+        work.report(FolderChange(1, changed=("beside", "broken")))
+        until(lambda: len(problems(work)) == 1)
+        work.report(FolderChange(1, changed=("broken",)))
+        until(lambda: len(problems(work)) == 2)
+        work.report(FolderChange(1, changed=("later",)))
+        until(lambda: copied == {"app/beside", "app/broken", "app/later"})
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = save
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
 
 
 @pytest.mark.parametrize(
