@@ -255,7 +255,7 @@ def test_no_terminal(shop: Environment) -> None:
 
 
 def test_a_container_that_does_not_start(shop: Environment) -> None:
-    """The deployed pods are gone by then, so the error is not all that is said: down brings them back."""
+    """The deployed pods are gone by then: the output names the command that brings them back."""
     shop.platform("down", "web")
     ran = plainly(shop, "--timeout", "1", "--helper-image", "localhost:1/none:1", "web")
     assert ran.status == 1
