@@ -47,7 +47,7 @@ def parse_port_number(text: str) -> int:
     return parse_int(text, lowest=1, highest=MAX_PORT)
 
 
-def parse_port_range(text: str) -> Sequence[int]:
+def parse_port_range(text: str, *, limit: int = MAX_PORTS_IN_RANGE) -> Sequence[int]:
     if is_placeholder(text):
         return (LateNumber(MAX_PORT, text),)
     first, dash, last = text.partition("-")
@@ -55,14 +55,17 @@ def parse_port_range(text: str) -> Sequence[int]:
     stop = parse_port_number(last) if dash else start
     if stop < start:
         raise BadValue("must be a range from a lower port to a higher one")
-    if stop - start >= MAX_PORTS_IN_RANGE:
-        raise BadValue(f"must name at most {MAX_PORTS_IN_RANGE} ports in one range")
+    if stop - start >= limit:
+        raise BadValue(f"must name at most {limit} ports in one range")
     return range(start, stop + 1)
 
 
 def parse_published(text: str) -> Sequence[int] | None:
-    """Read a published port, or a range; None where the number is left to Docker."""
-    return None if text in ("", "0") else parse_port_range(text)
+    """Read a published port, or a range; None where the number is left to Docker.
+
+    A long range may stand for one port, of which Docker chooses a free number; for several, theirs limits it.
+    """
+    return None if text in ("", "0") else parse_port_range(text, limit=MAX_PORT)
 
 
 def parse_port(text: str) -> PortText:

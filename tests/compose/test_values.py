@@ -331,6 +331,7 @@ def test_no_port(text: str, expected: str) -> None:
 def test_published_range_for_one_target() -> None:
     """A range of host ports for one target is remembered: its rest is left out, and that is reported."""
     assert parse_port("9000-9005:80").from_range
+    assert parse_port("8000-9999:80").pairs == ((8000, 80),)
     assert not parse_port("9000:80").from_range
 
 
