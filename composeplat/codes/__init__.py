@@ -235,7 +235,11 @@ CODES: dict[str, Code] = {
         effect=_LOST,
     ),
     "swarm-template": Code(
-        _W, "A variable has a template that only Docker Swarm fills in.", "See the message.", many=True, effect=_CHANGED
+        _W,
+        "A variable or a host name has a template that only Docker Swarm fills in.",
+        "See the message.",
+        many=True,
+        effect=_CHANGED,
     ),
     "windows-path": Code(
         _E,

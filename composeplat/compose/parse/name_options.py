@@ -12,6 +12,7 @@ from ipaddress import ip_address
 
 from composeplat.compose.nodes import Mapping
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, describe_template
 from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
 from composeplat.compose.pod_model import NameOptions
 from composeplat.compose.values import BadValue
@@ -142,6 +143,10 @@ def _hostname(section: Section) -> str:
     found = section.get("hostname")
     text = found.text() if found else None
     if found is None or not text:
+        return ""
+    template = describe_template(text)
+    if template:
+        found.report("swarm-template", f"{template[0]}, and has no effect", HOSTNAME_FIX)
         return ""
     first, dot, domain = text.partition(".")
     cleaned = clean(first)
