@@ -63,7 +63,7 @@ def parse_port_range(text: str, *, limit: int = MAX_PORTS_IN_RANGE) -> Sequence[
 def parse_published(text: str) -> Sequence[int] | None:
     """Read a published port, or a range; None where the number is left to Docker.
 
-    A long range may stand for one port, of which Docker chooses a free number; for several, theirs limits it.
+    Of a range for one port, Docker chooses a free number, so that it may be long; for several ports, theirs limits it.
     """
     return None if text in ("", "0") else parse_port_range(text, limit=MAX_PORT)
 

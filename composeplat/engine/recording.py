@@ -95,9 +95,9 @@ class Recording:
         """Return whether the state lacks the changes of the last revision, and note it."""
         return note_other_state(self.stack, self._before)
 
-    def follows_failure(self) -> bool:
-        """Return whether services may not run as the last revisions were to deploy them."""
-        return leaves_failure(self._before)
+    def follows_doubt(self) -> bool:
+        """Return whether pods of earlier revisions may have failed, or nobody waited for them."""
+        return leaves_failure(self._before) or any(found.result is Result.APPLIED for found in self._before[:1])
 
     def end(self, result: Result) -> None:
         """Write how it ended, or remove it if it changed nothing.

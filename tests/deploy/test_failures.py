@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.snapshot import parse_time
+from composeplat.local.base_images import fill_image
+from composeplat.local.images import File, Image, push
 from composeplat.system.deadline import Deadline, poll
-from tests.deploy.conftest import PORTS, SLEEP, Environment
+from tests.deploy.conftest import PORTS, SLEEP, Environment, until
 
 REGISTRY = f"localhost:{PORTS['registry']}"
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
@@ -66,6 +69,27 @@ def test_causes(environment: Environment, service: str, place: str, message: str
         assert before in [p["status"]["containerStatuses"][0]["state"].get("running", {}).get("startedAt")
                           for p in environment.pods("app") if "containerStatuses" in p["status"]]  # fmt: skip
     environment.deploy(f"{HEAD}  app: *app\n").expect()
+
+
+def test_an_image_that_is_pushed_after_the_failure(environment: Environment) -> None:
+    """The next deploy asks for the image again, though nothing of the file has changed and the node still waits."""
+    late = f"{environment.namespace}/late:1"
+    service = f"<<: *app, image: '{REGISTRY}/{late}'"
+    text = f"volumes: {{data: }}\n{HEAD}  app: {{{service}}}\n  kept: {{{service}, volumes: ['data:/data']}}\n"
+    environment.deploy(text).expect(1)
+    until(lambda: [_waits_to_pull(pod) for pod in environment.pods()] == [True, True], seconds=40)
+
+    busybox = fill_image(File(), environment.variables).files["bin/busybox"]
+    links = {f"bin/{name}": File(link="busybox") for name in ("sh", "sleep")}
+    push(Image(files={"bin/busybox": busybox, **links}), late, ("localhost", PORTS["registry"]))
+    deployed = environment.platform("deploy").expect()
+    assert "app: its image could not be pulled before, and is asked for again" in deployed.stderr
+
+
+def _waits_to_pull(pod: dict[str, Any]) -> bool:
+    kinds = ("initContainerStatuses", "containerStatuses")
+    states = [status["state"] for kind in kinds for status in pod["status"].get(kind, [])]
+    return any(state.get("waiting", {}).get("reason") == "ImagePullBackOff" for state in states)
 
 
 @pytest.mark.parametrize("before", [pytest.param("", id="at-once"), pytest.param("sleep 0.8; ", id="in-a-moment")])

@@ -61,7 +61,7 @@ from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.recording import Recording, record_deployment
-from composeplat.engine.refused_retry import retry_refused
+from composeplat.engine.pod_retries import retry_pods
 from composeplat.engine.required_objects import release_claims
 from composeplat.engine.rollback import RollBack
 from composeplat.engine.rollout import Rollout, open_rollout
@@ -117,8 +117,8 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     _let_former_users_end(stack, api, plan, live_state, options)
     before = RollBack.remember(stack, plan, chosen, options)
     update_images(stack, api, plan, chosen)
-    if recording.follows_failure():
-        retry_refused(stack, api, plan)
+    if recording.follows_doubt():
+        retry_pods(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
         events = _roll_out(recording, args, live_state, rollout, asleep=asleep, parts=parts)
         failures = failures_of(rollout.monitor, api)
