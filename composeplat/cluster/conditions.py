@@ -9,7 +9,7 @@ A StatefulSet with ``OnDelete`` keeps pods of any revision, so all its pods coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
@@ -17,7 +17,7 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
 from composeplat.cluster.failure_causes import format_times, pod_failure_cause
 from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
-from composeplat.cluster.refused_pods import pod_creation_failure_cause
+from composeplat.cluster.refused_pods import node_refusal_cause, pod_creation_failure_cause
 from composeplat.cluster.scheduling import is_node_coming, is_room_coming
 from composeplat.cluster.snapshot import (
     TEMPLATE_GENERATION,
@@ -134,7 +134,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     alive = [pod for pod in pods if not has_ended(pod)]
     cause = next((c for c in (pod_failure_cause(p, snapshot, is_job=True) for p in alive) if c), None)
     if cause is None and len(alive) < job["spec"].get("parallelism", 1):
-        cause = pod_creation_failure_cause(job, snapshot)
+        cause = pod_creation_failure_cause(job, snapshot) or node_refusal_cause(pods)
     if cause:
         return _failed(cause, 0, 1, names)
     retry = job_retry_cause(job, pods)
@@ -168,7 +168,9 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
             state=WorkloadState.READY, message=f"{ready}/{desired} ready", ready=ready, desired=desired, pods=names
         )
     cause = next((c for c in (pod_failure_cause(p, snapshot) for p in pods) if c), None)
-    cause = cause or (pod_creation_failure_cause(workload, snapshot) if len(pods) < desired else None)
+    if cause is None and len(pods) < desired:
+        ended = _current_pods(kind, workload, snapshot, has_ended)
+        cause = pod_creation_failure_cause(workload, snapshot) or node_refusal_cause(ended)
     if cause:
         return _failed(cause, ready, desired, names)
     message = f"{ready}/{desired} ready"
@@ -222,25 +224,30 @@ def _held_pods(workload: Object, present: list[Object], snapshot: Snapshot) -> l
     return [pod for pod in _alive_pods(snapshot, workload["metadata"]["uid"]) if pod not in present]
 
 
+def _is_alive(pod: Object) -> bool:
+    """Whether a pod is not being deleted, and did not end with its node and stays as an object."""
+    return "deletionTimestamp" not in pod["metadata"] and not has_ended(pod)
+
+
 def _alive_pods(snapshot: Snapshot, owner: str) -> list[Object]:
-    """Return the pods without those that are being deleted, or that ended with their node and stay as objects."""
-    pods = snapshot.pods_of(owner)
-    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not has_ended(pod)]
+    return [pod for pod in snapshot.pods_of(owner) if _is_alive(pod)]
 
 
-def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Object]:
-    """Return the pods of the current revision, without those that are being deleted."""
+def _current_pods(
+    kind: str, workload: Object, snapshot: Snapshot, counts: Callable[[Object], bool] = _is_alive
+) -> list[Object]:
+    """Return the pods of the current revision that count: by default, those that are alive."""
     uid = workload["metadata"]["uid"]
     if kind == "StatefulSet":
         revision = workload.get("status", {}).get("updateRevision")
-        pods = _alive_pods(snapshot, uid)
+        pods = filter(counts, snapshot.pods_of(uid))
         return [pod for pod in pods if pod["metadata"].get("labels", {}).get("controller-revision-hash") == revision]
     if kind == "DaemonSet":
-        return _pods_of_daemon_set(workload, _alive_pods(snapshot, uid))
+        return _pods_of_daemon_set(workload, list(filter(counts, snapshot.pods_of(uid))))
     return [
         pod
         for replica_set in snapshot.current_replica_sets(workload)
-        for pod in _alive_pods(snapshot, replica_set["metadata"]["uid"])
+        for pod in filter(counts, snapshot.pods_of(replica_set["metadata"]["uid"]))
     ]
 
 

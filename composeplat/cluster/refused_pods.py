@@ -1,4 +1,4 @@
-"""Why the API server refuses the pods of a workload: a quota, a policy, a webhook.
+"""Why the API server refuses the pods of a workload: a quota, a policy, a webhook; and why nodes do: a sysctl.
 
 Owns which refusals still hold. Events stay for an hour, and the condition of a Deployment may be of an old revision: a
 refusal counts until the workload is changed, or a later pod of it was created.
@@ -20,6 +20,8 @@ UNSERVED_FOR = 30.0
 NO_ROOM_FOR = 60.0
 #: So long after an update ended the controller may ask again: its pauses are as long as it has been refused.
 _ASKED_AGAIN_S = 30.0
+#: The reason of a pod that the kubelet has refused for a sysctl; the next pod is refused too.
+_FORBIDDEN_SYSCTL = "SysctlForbidden"
 
 
 def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
@@ -41,6 +43,22 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
             message=f"exceeds the quota '{quota[1]}': requests {quota[2]}, {quota[3]} of {quota[4]} used",
         )
     return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
+
+
+def node_refusal_cause(pods: Iterable[Object]) -> Cause | None:
+    """Return why a node refuses pods that end without having started; a controller makes new ones without end."""
+    for pod in pods:
+        status = pod.get("status", {})
+        if status.get("phase") == "Failed" and status.get("reason") == _FORBIDDEN_SYSCTL:
+            text = str(status.get("message") or "forbidden sysctl").removeprefix("Pod was rejected: ")
+            return Cause(
+                code=CauseCode.POD_REFUSED,
+                origin=("sysctls",),
+                hint="allow it by --allowed-unsafe-sysctls of the nodes' kubelets, or leave it out",
+                message=f"its pods are refused by their node: {shorten(text)}",
+                has_subject=True,
+            )
+    return None
 
 
 def refused_owners(snapshot: Snapshot) -> Iterator[tuple[str, str]]:

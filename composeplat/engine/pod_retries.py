@@ -15,6 +15,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.refused_pods import refused_owners
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, init_container_statuses, services_of
 from composeplat.cluster.watching import FURTHER_WORKLOADS, OF_WORKLOADS, WORKLOADS, Watcher
+from composeplat.engine.preflight import belongs_to
 from composeplat.engine.stack import Stack
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import Plan
@@ -30,7 +31,8 @@ def retry_pods(stack: Stack, api: Api, plan: Plan, chosen: Collection[str]) -> N
     watcher = Watcher(stack.target.access, plan.namespace, plan.environment, plan.workload_kinds)
     snapshot = watcher.take_snapshot(api)
     _retry_refused(api, plan.namespace, snapshot)
-    retried = [pod for pod in snapshot.pods if _waits_to_pull(pod) and not names.keys().isdisjoint(services_of(pod))]
+    own = [pod for pod in snapshot.pods if belongs_to(pod, plan.environment)]
+    retried = [pod for pod in own if _waits_to_pull(pod) and not names.keys().isdisjoint(services_of(pod))]
     _delete(api, plan.namespace, retried)
     for name in dict.fromkeys(names[service] for pod in retried for service in services_of(pod) if service in names):
         stack.note(f"{name}: its image could not be pulled before, and is asked for again")
@@ -52,10 +54,10 @@ def _delete(api: Api, namespace: str, pods: Iterable[Object]) -> None:
 
 
 def _waits_to_pull(pod: Object) -> bool:
-    """Whether a pod does no work but to wait for an image; that of a Job stays, as its end counts as a failed try."""
+    """Whether a pod does no work but to wait for an image; not that of a Job, as its end counts as a failed try."""
     metadata = pod["metadata"]
     owners = {owner["kind"] for owner in metadata.get("ownerReferences") or []}
     states = [status.get("state") or {} for status in (*init_container_statuses(pod), *container_statuses(pod))]
     reasons = {(state.get("waiting") or {}).get("reason") for state in states}
-    is_kept = "deletionTimestamp" not in metadata and "Job" not in owners
-    return is_kept and bool(reasons & _FAILED_PULLS) and not any("running" in state for state in states)
+    is_replaced = "deletionTimestamp" not in metadata and bool(owners) and "Job" not in owners
+    return is_replaced and bool(reasons & _FAILED_PULLS) and not any("running" in state for state in states)

@@ -360,6 +360,8 @@ def _kubelet(layout: Layout) -> dict[str, object]:
         # The registries of most images are on this machine: a first deploy of many services is not slowed down.
         "registryPullQPS": 0,
         "registerWithTaints": [],
+        # Those of a pod's own namespaces, as Docker allows them: Redis and others ask for net.core.somaxconn.
+        "allowedUnsafeSysctls": ["net.*", "fs.mqueue.*", "kernel.msg*", "kernel.sem", "kernel.shm*"],
     }
 
 

@@ -1007,6 +1007,28 @@ def test_a_pod_that_its_node_has_ended(phase: str, successor: Object, state: Wor
     assert (found.state, found.pods) == (state, (successor["metadata"]["name"],))
 
 
+@pytest.mark.parametrize(
+    ("workload", "owners"),
+    [
+        pytest.param(WEB, [SET], id="deployment"),
+        pytest.param(DB, [], id="stateful-set"),
+        pytest.param(MIGRATE, [], id="job"),
+    ],
+)
+def test_a_pod_that_the_kubelet_refuses(workload: Object, owners: list[Object]) -> None:
+    """No waiting mends a forbidden sysctl: the next pod is refused too. While a new pod is alive, nothing is known."""
+    owner = owners[0] if owners else workload
+    refused, made = pod(owner, "a1b2c"), pod(owner, "z9k2p")
+    message = 'Pod was rejected: forbidden sysctl: "net.core.somaxconn" not allowlisted'
+    refused["status"] = {"phase": "Failed", "reason": "SysctlForbidden", "message": message}
+
+    cause = status_of(workload, *owners, refused).cause
+    assert cause is not None
+    assert (cause.code, cause.origin) == ("pod-refused", ("sysctls",))
+    assert cause.message == 'its pods are refused by their node: forbidden sysctl: "net.core.somaxconn" not allowlisted'
+    assert status_of(workload, *owners, refused, made).cause is None
+
+
 def database(*, since: str, ready: bool = True) -> Object:
     """A pod of another service, and since when it is ready, or not."""
     made = pod(DB, "0", state=running(), ready=ready)

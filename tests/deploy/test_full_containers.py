@@ -70,7 +70,7 @@ services:
     stop_grace_period: 0
     command: {SLEEP}
     group_add: [1234]
-    sysctls: {json.dumps(SYSCTLS)}
+    sysctls: {json.dumps(SYSCTLS | {"net.core.somaxconn": "511"})}
     security_opt: [no-new-privileges, seccomp=unconfined]
     platform: linux
   memory:
@@ -112,6 +112,7 @@ def test_a_program_sees_its_options(environment: Environment) -> None:
     assert SYSCTLS.keys() == SAFE_SYSCTLS
     read = "".join(f"cat /proc/sys/{name.replace('.', '/')};" for name in SYSCTLS)
     assert sees(environment, "rights", read).replace("\t", " ").splitlines() == list(SYSCTLS.values())
+    assert sees(environment, "rights", "cat /proc/sys/net/core/somaxconn") == "511"
     limits = "grep -E '^(NoNewPrivs|Seccomp):' /proc/1/status"
     confined = dict(line.split(":\t") for line in sees(environment, "rights", limits).splitlines())
     assert confined == {"NoNewPrivs": "1", "Seccomp": "0"}

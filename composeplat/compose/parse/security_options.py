@@ -46,7 +46,11 @@ def parse_sysctls(section: Section) -> dict[str, str]:
             kept[name] = value
             if name not in SAFE_SYSCTLS:
                 message = f"starts only where the kubelet allows it: --allowed-unsafe-sysctls={name}"
-                place.report("needs-cluster-setting", message, "set it on the nodes, or leave it out")
+                place.report(
+                    "needs-cluster-setting",
+                    message,
+                    "the local cluster does; elsewhere, set it on the nodes or leave it out",
+                )
     return kept
 
 
