@@ -93,6 +93,11 @@ def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:
     return list(dict.fromkeys((*new, *required, *chosen, *provided)))
 
 
+def is_worth_turning_on(default: Check, full: Check, plan: Plan, document: Node) -> bool:
+    """Whether full mode, whose plan it is, honors keys and loses nothing."""
+    return bool(honored_in(full, default, document)) and not obstacles(default, full, plan)
+
+
 def _new_losses(default: Check, full: Check) -> Iterator[Finding]:
     """Yield the findings of full mode alone, but those within a key that has no effect without it."""
     known = {(found.diagnostic.code, found.diagnostic.path) for found in default.all_findings}
