@@ -40,6 +40,10 @@ from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 UNMADE_FOR = 5.0
 #: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
 UNLOADED_FOR = 30.0
+_REQUEST_LESS = "request less, or add capacity to the cluster"
+_LIMIT_REQUESTED = (
+    "a limit is requested as a whole, unless deploy.resources.reservations asks for less: set that, or add capacity"
+)
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
 #: For how long a workload may be gone: another run may delete it to create it again.
 _DELETED_FOR_S = 5.0
@@ -88,7 +92,7 @@ def _unscheduled(pod: Object, snapshot: Snapshot) -> Cause | None:
         return None
     if snapshot.age(f"unscheduled/{pod['metadata']['uid']}") < scheduling_limit(pod, snapshot):
         return None
-    return _unschedulable(str(scheduling_failure(pod)), pod["metadata"]["name"], autoscaler_refusal(pod, snapshot))
+    return _unschedulable(str(scheduling_failure(pod)), pod, autoscaler_refusal(pod, snapshot))
 
 
 def _uncreated(pod: Object, container: Object, snapshot: Snapshot) -> Cause | None:
@@ -263,15 +267,15 @@ def describe_termination(end: Object, verb: str, code: CauseCode) -> Cause:
     )
 
 
-def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
+def _unschedulable(message: str, pod: Object, refusal: str) -> Cause:
     origin: tuple[str, ...] = ()
     hint = ""
     if re.search(r"node affinity|node selector", message):
         origin, hint = ("x-node-selector",), "label a node accordingly, or change the selector"
     elif "pod affinity" in message:
         origin, hint = ("volumes",), "services that share a volume run on one node, and that node is full"
-    elif re.search(r"Insufficient (cpu|memory)", message):
-        origin, hint = ("resources",), "request less, or add capacity to the cluster"
+    elif found := re.search(r"Insufficient (cpu|memory)", message):
+        origin, hint = ("resources",), _LIMIT_REQUESTED if _requests_limit(pod, found[1]) else _REQUEST_LESS
     elif "disk-pressure" in message:
         hint = f"the disk of the nodes is full: {FREE_DISK}"
     elif _MISSING_CLAIM.search(message):
@@ -284,9 +288,16 @@ def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
         message=f"no node can run it: {message}{more}",
         origin=origin,
         hint=hint,
-        pod=pod,
+        pod=pod["metadata"]["name"],
         has_subject=True,
     )
+
+
+def _requests_limit(pod: Object, resource: str) -> bool:
+    """Whether a container requests as much as it may use: so does each with a limit and without a request."""
+    found = [container.get("resources") or {} for container in pod["spec"].get("containers") or []]
+    limits = [(each.get("limits", {}).get(resource), each.get("requests", {}).get(resource)) for each in found]
+    return any(limit is not None and limit == request for limit, request in limits)
 
 
 def _unmounted(pod: Object, snapshot: Snapshot) -> Cause | None:

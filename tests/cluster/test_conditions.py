@@ -1233,6 +1233,19 @@ def test_unschedulable(message: str, origin: tuple[str, ...], hint: str) -> None
     assert failed(cause, POD) == web(pod(SET, scheduling_failure=message), age={"unscheduled": 8.0})
 
 
+def test_unschedulable_by_a_limit() -> None:
+    """Kubernetes requests the limit of a container that has no request, which Docker does not."""
+    refused = pod(SET, scheduling_failure=ROOM)
+    refused["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
+    cause = web(refused, age={"unscheduled": 8.0}).cause
+
+    assert cause is not None
+    hint = (
+        "a limit is requested as a whole, unless deploy.resources.reservations asks for less: set that, or add capacity"
+    )
+    assert cause.hint == hint
+
+
 def test_unschedulable_for_a_moment() -> None:
     """For some seconds a pod may find no node; the scheduler's words for it are reported at once."""
     status = web(pod(SET, scheduling_failure=ROOM), age={"unscheduled": 7.9})

@@ -44,6 +44,7 @@ from composeplat.engine.kept_salts import with_kept_salts
 from composeplat.engine.no_change_check import NoChangeCheck, run_if_needed
 from composeplat.engine.operations.preview import preview, preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
+from composeplat.engine.pod_retries import retry_pods
 from composeplat.engine.policies import report_violations
 from composeplat.engine.preflight import (
     Key,
@@ -61,7 +62,6 @@ from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.recording import Recording, record_deployment
-from composeplat.engine.pod_retries import retry_pods
 from composeplat.engine.required_objects import release_claims
 from composeplat.engine.rollback import RollBack
 from composeplat.engine.rollout import Rollout, open_rollout
