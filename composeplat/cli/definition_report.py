@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from composeplat.cli.console import show_report, write_message
-from composeplat.cli.selection import Choice
-from composeplat.compose.load import Loaded
-from composeplat.plan import Plan
+from composeplat.cli.selection import Choice, request_for
+from composeplat.compose.load import Loaded, load
+from composeplat.compose.options import UNKNOWN_DOMAIN
+from composeplat.plan import Plan, make_plan
 
 
 def show_definition_report(loaded: Loaded, plan: Plan, choice: Choice) -> bool:
@@ -40,7 +41,6 @@ def _mending(loaded: Loaded, plan: Plan, choice: Choice) -> str:
 
 def _errors_in_full_mode(loaded: Loaded, plan: Plan, choice: Choice, errors: int) -> int:
     """Count the errors that ``platform init`` leaves where it turns full mode on; all of them where it does not."""
-    from composeplat.cli.gathering import gather
     from composeplat.cluster.capabilities import Capabilities
     from composeplat.compatibility.check import count_mended, make_check
     from composeplat.compatibility.full_mode import is_chosen, is_worth_turning_on
@@ -50,7 +50,10 @@ def _errors_in_full_mode(loaded: Loaded, plan: Plan, choice: Choice, errors: int
     check = make_check(loaded, plan, {}, Capabilities())
     if not check.honored:
         return errors
-    full = gather(replace(choice, full=True), offline=True, asks_cluster=False)
-    if not is_worth_turning_on(check, full.check, full.plan, loaded.document):
+    request = request_for(replace(choice, full=True))
+    full = load(replace(request, default_domain=request.default_domain or UNKNOWN_DOMAIN))
+    full_plan = make_plan(full.project, full.settings, full.origins, full.report)
+    full_check = make_check(full, full_plan, {}, Capabilities())
+    if not is_worth_turning_on(check, full_check, full_plan, loaded.document):
         return errors
-    return full.loaded.report.errors - count_mended(full.loaded, full.plan)
+    return full.report.errors - count_mended(full, full_plan)
