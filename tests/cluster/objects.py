@@ -180,9 +180,9 @@ def pod(
         status["containerStatuses"] = [{**item, "lastState": last or {}}]
     spec: Object = {"containers": [{"name": container, "image": IMAGE, **({"readinessProbe": probe} if probe else {})}]}
     volumes: list[Object] = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
-    # Every pod has a volume that is no claim: that of its token.
     if scheduling_failure is None:
         spec["nodeName"] = "node-1"
+    # Every pod has a volume that is no claim: that of its token.
     spec["volumes"] = [*volumes, {"name": "kube-api-access-p9v4s", "projected": {}}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 

@@ -1350,8 +1350,13 @@ NO_LABEL = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/
 def test_room_that_an_old_pod_still_has(taken: str) -> None:
     """While a pod ends that may have what is missing, the new one waits for it; its time begins after that."""
     made = pod(SET, scheduling_failure=f"0/1 nodes are available: {taken}.")
-    keys: list[str] = []
-    held = replace(snapshot(WEB, SET, made, ENDING), age=lambda key: keys.append(key) or 10_000.0)
+    keys: set[str] = set()
+
+    def age(key: str) -> float:
+        keys.add(key)
+        return 10_000.0
+
+    held = replace(snapshot(WEB, SET, made, ENDING), age=age)
     status = workload_status("Deployment", "web", held)
 
     assert (status.state, status.message) == (WorkloadState.WAITING, f"0/1 ready, {WAITS}: an old pod is still ending")
@@ -1454,6 +1459,12 @@ def test_claims_that_are_not_the_cause(held: list[Object]) -> None:
     assert cause.code == "unschedulable"
 
 
+def without_node(made: Object) -> Object:
+    """The pod before the scheduler has looked at it."""
+    made["spec"].pop("nodeName", None)
+    return made
+
+
 DRIVER = "Waiting for a volume to be created by the external provisioner 'csi.example.com'"
 
 
@@ -1461,7 +1472,7 @@ DRIVER = "Waiting for a volume to be created by the external provisioner 'csi.ex
 @pytest.mark.parametrize("reason", ["Provisioning", "ExternalProvisioning"])
 def test_volume_under_way(reason: str, scheduling_failure: str | None) -> None:
     """A volume may take minutes to be made: the pod waits for it, with what is known, before and after binding."""
-    made = pod(DB, "0", scheduling_failure=scheduling_failure, claims=("data",))
+    made = without_node(pod(DB, "0", scheduling_failure=scheduling_failure, claims=("data",)))
     news = event(claim(), reason, f"{DRIVER}. Is it there?", kind="Normal")
     held = snapshot(DB, made, claim(), news, age=dict.fromkeys(LONG, 600.0))
     found = workload_status("StatefulSet", "db", held)
@@ -1471,7 +1482,7 @@ def test_volume_under_way(reason: str, scheduling_failure: str | None) -> None:
 
 def test_volume_of_a_pod_that_is_not_scheduled() -> None:
     """A class that binds at the first consumer holds a pod back without a condition: its claim has the reason."""
-    made = pod(DB, "0", claims=("data",))
+    made = without_node(pod(DB, "0", claims=("data",)))
     found = workload_status("StatefulSet", "db", snapshot(DB, made, claim(), REFUSED, age=LONG))
 
     assert found.cause is not None
