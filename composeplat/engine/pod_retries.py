@@ -8,7 +8,7 @@ image for up to five minutes. Until then a deploy of an unchanged workload would
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from composeplat.cluster.api import Api, ApiError, kind_path
@@ -32,9 +32,9 @@ def retry_pods(stack: Stack, api: Api, plan: Plan, chosen: Collection[str]) -> N
     snapshot = watcher.take_snapshot(api)
     _retry_refused(api, plan.namespace, snapshot)
     own = [pod for pod in snapshot.pods if belongs_to(pod, plan.environment)]
-    retried = [pod for pod in own if _waits_to_pull(pod) and not names.keys().isdisjoint(services_of(pod))]
-    _delete(api, plan.namespace, retried)
-    for name in dict.fromkeys(names[service] for pod in retried for service in services_of(pod) if service in names):
+    waiting = [pod for pod in own if _waits_to_pull(pod) and not names.keys().isdisjoint(services_of(pod))]
+    deleted = [pod for pod in waiting if _is_deleted(api, pod)]
+    for name in dict.fromkeys(names[service] for pod in deleted for service in services_of(pod) if service in names):
         stack.note(f"{name}: its image could not be pulled before, and is asked for again")
 
 
@@ -46,11 +46,13 @@ def _retry_refused(api: Api, namespace: str, snapshot: Snapshot) -> None:
             api.patch(f"{kind_path(_VERSIONS[kind], kind, namespace)}/{name}", change)
 
 
-def _delete(api: Api, namespace: str, pods: Iterable[Object]) -> None:
-    for pod in pods:
-        metadata = pod["metadata"]
-        with contextlib.suppress(ApiError):
-            api.delete(f"{kind_path('v1', 'Pod', namespace)}/{metadata['name']}", uid=metadata["uid"])
+def _is_deleted(api: Api, pod: Object) -> bool:
+    """Delete a pod; false where that is not allowed, or another one has its name by now."""
+    metadata = pod["metadata"]
+    with contextlib.suppress(ApiError):
+        api.delete(f"{kind_path('v1', 'Pod', metadata['namespace'])}/{metadata['name']}", uid=metadata["uid"])
+        return True
+    return False
 
 
 def _waits_to_pull(pod: Object) -> bool:
