@@ -26,7 +26,7 @@ from tests.devtools import Tab, open_tab  # noqa: E402 -- as above
 _DRAWN_S = 1.0
 #: Name -> route, width, height, and whether it is dark.
 VIEWS = {
-    "ui-overview": ("", 1280, 1290, False),
+    "ui-overview": ("", 1280, 1320, False),
     "ui-problem": ("service/worker", 1280, 620, False),
     "ui-logs": ("logs", 1280, 520, True),
     "ui-narrow": ("", 360, 720, True),
