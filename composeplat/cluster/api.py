@@ -22,9 +22,8 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.connection import Connector, keep_alive, why_refused, why_unreachable
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
-from composeplat.cluster.http_headers import is_from_api_server, request_headers, requested_pause
+from composeplat.cluster.http_headers import is_from_api_server, pause_after, request_headers
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
-from composeplat.system.deadline import Deadline
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +34,6 @@ _TIMEOUT_S = 15.0
 #: For a request that may be repeated, over connections that break.
 _MAX_ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.1
-#: For how long a request to a busy server is retried.
-_BUSY_TIMEOUT_S = 30.0
 #: For a response that is not an API server's.
 _MAX_QUOTED_CHARS = 60
 #: The last one is that of a host name that can't be one, such as "a..b".
@@ -282,7 +279,7 @@ class Api:
         A request without an answer has growing pauses, one to a busy server those that it asks for.
         """
         content = None if body is None else json.dumps(body).encode()
-        busy = Deadline(_BUSY_TIMEOUT_S)
+        began = time.monotonic()
         attempt = 0
         may_renew = True
         while True:
@@ -309,8 +306,9 @@ class Api:
             self._has_answered = True
             self._dated = answer.headers.get("Date", ""), time.time()
             is_own = is_from_api_server(path, read)
-            pause = requested_pause(method, answer, read, _FIRST_PAUSE_S) if is_own else 0.0
-            if pause and pause < busy.remaining_s:
+            waited_s = time.monotonic() - began
+            pause = is_own and pause_after(method, answer, read, shortest_s=_FIRST_PAUSE_S, waited_s=waited_s)
+            if pause:
                 time.sleep(pause)
             elif may_renew and is_own and self._may_renew(answer, credential):
                 may_renew = False

@@ -1,4 +1,4 @@
-"""The headers of requests to an API server, and the pauses that its responses ask for.
+"""The headers of requests to an API server, and the pauses before one that is busy is asked again.
 
 Must not open a connection, nor decide what is done: :mod:`~composeplat.cluster.api` does.
 """
@@ -16,6 +16,8 @@ _STATUS = re.compile(rb'"kind":\s*"Status"')
 #: The answer of an API server that has not looked at the request.
 _TOO_MANY = b"Too many requests"
 _NO_LEADER = re.compile(rb"etcdserver: (?:leader changed|no leader|request timed out)")
+#: For how long a request to a busy server is sent again, and one to a server whose storage has no leader.
+_BUSY_TIMEOUT_S, _NO_LEADER_TIMEOUT_S = 30.0, 10.0
 _NO_LEADER_PAUSE_S = 1.0
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
@@ -35,13 +37,21 @@ def request_headers(credential: Credential, kind: str = "", accept: str = "appli
     return headers
 
 
-def requested_pause(method: str, answer: http.client.HTTPResponse, body: bytes, shortest_s: float) -> float:
-    """Return the pause that a busy server asks for, in seconds; 0 without one.
+def pause_after(
+    method: str, answer: http.client.HTTPResponse, body: bytes, *, shortest_s: float, waited_s: float
+) -> float:
+    """Return the pause before a request to a busy server is sent again, in seconds; 0 if it is not.
 
-    A server whose storage elects a leader asks for none, and may have done what it answers so.
+    A server whose storage elects a leader asks for no pause, and may have done what it answers so.
     """
     if answer.status >= http.client.INTERNAL_SERVER_ERROR and method != "POST" and _NO_LEADER.search(body):
-        return _NO_LEADER_PAUSE_S
+        pause_s, limit_s = _NO_LEADER_PAUSE_S, _NO_LEADER_TIMEOUT_S
+    else:
+        pause_s, limit_s = _requested_pause(answer, shortest_s), _BUSY_TIMEOUT_S
+    return pause_s if pause_s < limit_s - waited_s else 0.0
+
+
+def _requested_pause(answer: http.client.HTTPResponse, shortest_s: float) -> float:
     wanted = answer.headers.get("Retry-After", "")
     if answer.status not in _BUSY or not wanted.isdigit():
         return 0.0

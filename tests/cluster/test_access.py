@@ -1087,6 +1087,24 @@ def test_server_whose_storage_elects_a_leader(server: Server, monkeypatch: pytes
     assert pauses == [1.0, 1.0]
 
 
+def test_server_whose_storage_gets_no_leader(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for some seconds: a storage that has lost its majority gets none."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("composeplat.cluster.api.time.sleep", sleep)
+    monkeypatch.setattr("composeplat.cluster.api.time.monotonic", lambda: now)
+    server.otherwise = refusal(500, "etcdserver: no leader")
+
+    with Api(server.access) as api, pytest.raises(ApiError, match=r"^etcdserver: no leader$"):
+        api.get("/a")
+
+    assert now == 9
+
+
 @pytest.mark.parametrize("after", ["", "soon"])
 def test_busy_server_that_sends_no_delay(server: Server, after: str) -> None:
     """A server that does not want to be asked again is not."""

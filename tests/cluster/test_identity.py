@@ -31,7 +31,7 @@ def test_without_the_right_to_read_it(server: Server, status: int) -> None:
 @pytest.mark.parametrize("status", [401, 429, 500, 503, 504])
 def test_a_server_that_fails(server: Server, status: int) -> None:
     """A failure is an error: with the address, Pulumi would replace every object."""
-    server.answers = {PATH: refusal(status, "etcdserver: request timed out")}
+    server.answers = {PATH: refusal(status, "etcdserver: mvcc: database space exceeded")}
 
     with pytest.raises(ApiError) as caught:
         cluster_identity(server.access)
