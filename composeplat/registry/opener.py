@@ -23,7 +23,6 @@ def deadline_opener(deadline: Deadline, *, is_direct: bool) -> urllib.request.Op
     for handler in (
         urllib.request.ProxyHandler({} if is_direct else None),
         _Handler(deadline),
-        _SecureHandler(deadline),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPRedirectHandler(),
         urllib.request.HTTPErrorProcessor(),
@@ -33,22 +32,18 @@ def deadline_opener(deadline: Deadline, *, is_direct: bool) -> urllib.request.Op
     return opener
 
 
-class _Handler(urllib.request.HTTPHandler):
+class _Handler(urllib.request.AbstractHTTPHandler):
     def __init__(self, deadline: Deadline) -> None:
         super().__init__()
-        self._connection = partial(_connect, http.client.HTTPConnection, deadline)
+        self._deadline = deadline
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._connection, req)
-
-
-class _SecureHandler(urllib.request.HTTPSHandler):
-    def __init__(self, deadline: Deadline) -> None:
-        super().__init__()
-        self._connection = partial(_connect, http.client.HTTPSConnection, deadline)
+        return self.do_open(partial(_connect, http.client.HTTPConnection, self._deadline), req)
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._connection, req)
+        return self.do_open(partial(_connect, http.client.HTTPSConnection, self._deadline), req)
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
 
 def _connect(kind: type[http.client.HTTPConnection], deadline: Deadline, host: str, /, **options: Any) -> Any:

@@ -1087,24 +1087,6 @@ def test_server_whose_storage_elects_a_leader(server: Server, monkeypatch: pytes
     assert pauses == [1.0, 1.0]
 
 
-def test_server_whose_storage_gets_no_leader(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked for some seconds: a storage that has lost its majority gets none."""
-    now = 0.0
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    monkeypatch.setattr("composeplat.cluster.api.time.sleep", sleep)
-    monkeypatch.setattr("composeplat.cluster.api.time.monotonic", lambda: now)
-    server.otherwise = refusal(500, "etcdserver: no leader")
-
-    with Api(server.access) as api, pytest.raises(ApiError, match=r"^etcdserver: no leader$"):
-        api.get("/a")
-
-    assert now == 9
-
-
 @pytest.mark.parametrize("after", ["", "soon"])
 def test_busy_server_that_sends_no_delay(server: Server, after: str) -> None:
     """A server that does not want to be asked again is not."""
@@ -1116,8 +1098,17 @@ def test_busy_server_that_sends_no_delay(server: Server, after: str) -> None:
     assert server.paths == ["/a"]
 
 
-def test_server_that_stays_busy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After half a minute a busy server is busy."""
+@pytest.mark.parametrize(
+    ("answer", "seconds", "message"),
+    [
+        pytest.param(Answer(b"", 429, retry_after="7"), 28.0, "the API server answered 429", id="busy"),
+        pytest.param(refusal(500, "etcdserver: no leader"), 9.0, "etcdserver: no leader", id="no-leader"),
+    ],
+)
+def test_server_that_stays_busy(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Answer, seconds: float, message: str
+) -> None:
+    """After half a minute a busy server is busy, and after ten seconds its storage gets no leader."""
     now = 0.0
 
     def sleep(seconds: float) -> None:
@@ -1126,12 +1117,12 @@ def test_server_that_stays_busy(server: Server, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("composeplat.cluster.api.time.sleep", sleep)
     monkeypatch.setattr("composeplat.cluster.api.time.monotonic", lambda: now)
-    server.otherwise = Answer(b"", 429, retry_after="7")
+    server.otherwise = answer
 
-    with Api(server.access) as api, pytest.raises(ApiError, match=r"^the API server answered 429$"):
+    with Api(server.access) as api, pytest.raises(ApiError, match=f"^{message}$"):
         api.get("/a")
 
-    assert now == 28.0
+    assert now == seconds
 
 
 @pytest.mark.usefixtures("soon")

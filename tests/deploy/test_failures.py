@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import kind_path
 from composeplat.cluster.snapshot import parse_time
 from composeplat.local.base_images import fill_image
 from composeplat.local.images import File, Image, push
-from composeplat.system.deadline import Deadline, poll
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
 
 REGISTRY = f"localhost:{PORTS['registry']}"
@@ -134,14 +133,17 @@ def test_a_script_with_line_ends_of_windows(environment: Environment) -> None:
     assert "windows-line-ends" not in environment.deploy(text).expect().stderr
 
 
-def test_quota(environment: Environment) -> None:
-    """A quota that forbids the pods is named, with what is asked and used."""
+def allow_pods(environment: Environment, count: int) -> None:
+    """Set the quota of the namespace, which may not be there yet."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": str(count)}}}
     with environment.api() as api:
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
-        api.apply({
-            "apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}},
-            "metadata": {"name": "small", "namespace": environment.namespace},
-        })  # fmt: skip
+        api.apply({**quota, "metadata": {"name": "small", "namespace": environment.namespace}})
+
+
+def test_quota(environment: Environment) -> None:
+    """A quota that forbids the pods is named, with what is asked and used."""
+    allow_pods(environment, 0)
     ran = environment.deploy(f"{HEAD}  app: *app\n").expect(1)
 
     assert "services.app: exceeds the quota 'small': requests pods=1, pods=0 of pods=0 used" in ran.stderr
@@ -150,35 +152,26 @@ def test_quota(environment: Environment) -> None:
 
 def test_a_quota_that_was_raised(environment: Environment) -> None:
     """The unchanged file is deployed, although the controller would try again only after a long pause."""
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}}}
-    quota["metadata"] = {"name": "small", "namespace": environment.namespace}
     text = f"{HEAD}  app: *app\n"
 
-    def refused_for_s(api: Api) -> float:
-        events = api.items(kind_path("v1", "Event", environment.namespace))
+    def refused_for_s() -> float:
+        events = environment.objects("v1", "Event")
         refused = [event for event in events if event["reason"] == "FailedCreate"]
         first = min(parse_time(event["firstTimestamp"]) for event in refused)
         return (max(parse_time(event["lastTimestamp"]) for event in refused) - first).total_seconds()
 
-    with environment.api() as api:
-        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
-        api.apply(quota)
-        environment.deploy(text).expect(1)
-        # Its pauses are twice as long each time: the next one is of 20 s.
-        poll(lambda: refused_for_s(api) > 18, Deadline(60), interval_s=0.5)
-        api.apply({**quota, "spec": {"hard": {"pods": "2"}}})
+    allow_pods(environment, 0)
+    environment.deploy(text).expect(1)
+    # Its pauses are twice as long each time: the next one is of 20 s.
+    until(lambda: refused_for_s() > 18, seconds=60)
+    allow_pods(environment, 2)
 
     environment.deploy(text).expect()
 
 
 def test_a_quota_with_room_for_one_update_at_a_time(environment: Environment) -> None:
     """Of two services that are updated, one waits until the other has freed the room; with room for none, both fail."""
-    with environment.api() as api:
-        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
-        api.apply({
-            "apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "3"}},
-            "metadata": {"name": "small", "namespace": environment.namespace},
-        })  # fmt: skip
+    allow_pods(environment, 3)
 
     def definition(value: int, more: str = "") -> str:
         changed = f"{{<<: *app, environment: {{A: '{value}'}}}}"
