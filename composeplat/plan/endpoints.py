@@ -183,14 +183,14 @@ def _declared_endpoints(checker: Checker, endpoint: Endpoint, settings: Settings
     if endpoint.name and name != endpoint.name:
         message = f"becomes '{name}', which is its name in the cluster and in its address"
         checker.add("name-normalized", origin, message, f"name it '{name}'", at_key=True)
-    paths: set[str] = set()
+    paths: dict[str, Route] = {}
     for index, route in active:
         _check_route(checker, route, route_path(endpoint.name, index), paths)
     routes = tuple(route for _, route in active)
     return [EndpointSpec(name=name, routes=routes, origin=origin, labels=tuple(endpoint.labels.items()))]
 
 
-def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str]) -> None:
+def _check_route(checker: Checker, route: Route, origin: PathKey, paths: dict[str, Route]) -> None:
     service = checker.project.services.get(route.service)
     path, name = (checker.origins.shown(*checker.origins.written_at(origin), key) for key in ("path", "service"))
     if service is None:
@@ -203,10 +203,12 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
         )
     elif (route.port, "tcp") not in service_ports(service) and not _has_unread_ports(checker, service):
         _report_undefined_port(checker, service, origin)
-    if route.path in paths:
+    # A slash at the end of a prefix means nothing to Kubernetes.
+    other = paths.setdefault(route.path.rstrip("/"), route)
+    is_ambiguous = (other.service, other.port) != (route.service, route.port)
+    if other is not route and (other.path == route.path or is_ambiguous):
         message = f"has the same path as another route of this endpoint: {path}"
         checker.add("name-conflict", origin, message, "remove one of them")
-    paths.add(route.path)
 
 
 def _report_undefined_port(checker: Checker, service: Service, origin: PathKey) -> None:
