@@ -15,7 +15,7 @@ NEEDS_ROOT = pytest.mark.skipif(
     reason="the local cluster needs Linux and root: run the tests as root",
 )
 _FIRST = int(os.environ.get("FIRST_PORT", "26500"))
-_OFFSETS = {"builds": 50, "mirror": 60, "egress": 70, "shared_machine": 80, "upgrade": 40}
+_OFFSETS = {"upgrade": 40, "builds": 50, "mirror": 60, "egress": 70, "shared_machine": 80, "etcd_space": 90}
 
 
 def first_port(file: str) -> int:

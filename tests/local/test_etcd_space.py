@@ -33,11 +33,12 @@ from composeplat.toolchain.tools import KUBE
 from tests.cluster.objects import Server
 from tests.conftest import Outcome, run
 from tests.local.test_cluster import wait
+from tests.own_cluster import first_port
 from tests.schemas import checked
 
 MIB = 1024 * 1024
 LIMIT = 16 * MIB
-_FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 90
+_FIRST = first_port("etcd_space")
 ETCD_PORTS = {"client_port": _FIRST, "peer_port": _FIRST + 1}
 API_PORT = _FIRST + 3
 FULL = "etcdserver: mvcc: database space exceeded"

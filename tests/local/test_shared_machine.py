@@ -32,6 +32,8 @@ from tests.own_cluster import NEEDS_ROOT, first_port, ports_from
 _FIRST = first_port("shared_machine")
 PORTS = ports_from(_FIRST)
 SIMULATED_PORT = _FIRST + 4
+#: Of a second cluster, beside the one that all tests have.
+OTHER_PORTS = ports_from(_FIRST + 5)
 OTHER_USER = 65534
 LISTENING = "0A"
 
@@ -277,20 +279,19 @@ def test_other_users_can_not_take_its_ports(cluster: LocalCluster) -> None:
 
 def test_a_port_that_another_user_has(open_folder: Path) -> None:
     """A port that another user took before is named; nothing is started, and nothing is sent there."""
-    ports = {name: port + 10 for name, port in PORTS.items()}
-    other = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(open_folder / "other")}, ports=ports)
+    other = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(open_folder / "other")}, ports=OTHER_PORTS)
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         os.setuid(OTHER_USER)
         taken = socket.socket(socket.AF_INET6)
-        taken.bind(("::1", ports["registry"]))
+        taken.bind(("::1", OTHER_PORTS["registry"]))
         taken.listen()
         os.write(writing, b".")
         signal.pause()
     try:
         os.read(reading, 1)
-        with pytest.raises(MissingPiece, match=rf"in use by other programs: {ports['registry']} \(--registry-port\)$"):
+        with pytest.raises(MissingPiece, match=rf"other programs: {OTHER_PORTS['registry']} \(--registry-port\)$"):
             other.start()
     finally:
         os.kill(child, signal.SIGKILL)
@@ -314,8 +315,7 @@ def test_a_folder_that_another_user_made_first(open_folder: Path) -> None:
 
 def test_a_link_at_the_place_of_the_sockets(open_folder: Path) -> None:
     """A link where the folder of sockets is to be made is not followed."""
-    ports = {name: port + 10 for name, port in PORTS.items()}
-    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(open_folder / "linked")}, ports=ports)
+    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(open_folder / "linked")}, ports=OTHER_PORTS)
     made.layout.run.symlink_to(open_folder)
     try:
         with pytest.raises(ComposeplatError, match=rf"^can't use '{made.layout.run}' for a cluster: "):
