@@ -30,7 +30,7 @@ from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation, describe_differences, format_value
 from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
-from composeplat.engine.plan_parts import Parts
+from composeplat.engine.plan_parts import Part, Parts
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 
@@ -88,15 +88,14 @@ def with_own_name(change: Change) -> Change:
 
 
 def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) -> list[dict[str, object]]:
-    parts = Parts(plan)
     rows: list[dict[str, object]] = []
-    for part, change in ((part, change) for part, own in parts.group(changes).items() for change in own):
+    for part, change in ((part, change) for part, own in Parts(plan).group(changes).items() for change in own):
         row: dict[str, object] = {
             "part": asdict(part),
             "operation": change.operation,
             "kind": change.kind,
             "name": change.name,
-            "reasons": reasons_of(change, parts),
+            "reasons": reasons_of(change, part, plan),
         }
         if change.kept:
             row["kept"] = True
@@ -109,23 +108,21 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
     return rows
 
 
-def reasons_of(change: Change, parts: Parts) -> list[str]:
+def reasons_of(change: Change, part: Part, plan: Plan) -> list[str]:
     """Return why an object changes: its differences, or the profile of a service that is off."""
-    part = parts.part_of(change)
-    profiles = parts.plan.inactive.get(part.name, ()) if part.type == "service" else ()
+    profiles = plan.inactive.get(part.name, ()) if part.type == "service" else ()
     if not profiles or change.operation is not Operation.DELETE:
         return describe_differences(change)
     return [f"its profile is off: {', '.join(profiles)}"]
 
 
 def changes_text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
-    parts = Parts(plan)
     color = wants_color(sys.stdout)
     lines: list[str] = []
-    for part, part_changes in parts.group(changes).items():
+    for part, part_changes in Parts(plan).group(changes).items():
         lines.append(printable(str(part)))
         for change in part_changes:
-            lines.append(_line(change, reasons_of(change, parts), color=color))
+            lines.append(_line(change, reasons_of(change, part, plan), color=color))
             if diff:
                 lines += _differences(change)
     return "".join(f"{line}\n" for line in lines)

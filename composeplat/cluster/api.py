@@ -307,7 +307,7 @@ class Api:
             self._dated = answer.headers.get("Date", ""), time.time()
             is_own = is_from_api_server(path, read)
             waited_s = time.monotonic() - began
-            pause = is_own and pause_after(method, answer, read, shortest_s=_FIRST_PAUSE_S, waited_s=waited_s)
+            pause = pause_after(method, answer, read, shortest_s=_FIRST_PAUSE_S, waited_s=waited_s) if is_own else 0.0
             if pause:
                 time.sleep(pause)
             elif may_renew and is_own and self._may_renew(answer, credential):

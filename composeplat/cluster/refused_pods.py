@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
-from composeplat.cluster.snapshot import Object, Snapshot, event_time, ready_since
+from composeplat.cluster.snapshot import Object, Snapshot, event_time, has_ending_pods, ready_since
 from composeplat.codes.causes import CauseCode
 
 #: For how long a namespace may have no service account: the controller that creates it may be restarting.
@@ -34,7 +34,7 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
         return None
     quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
     if quota:
-        if _may_get_room(workload, snapshot) and snapshot.age(f"no-room/{uid}") < NO_ROOM_FOR:
+        if snapshot.once(_may_get_room) and snapshot.age(f"no-room/{uid}") < NO_ROOM_FOR:
             return None
         return Cause(
             code=CauseCode.OVER_QUOTA,
@@ -69,11 +69,9 @@ def refused_owners(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             yield from owners or [(kind, name)]
 
 
-def _may_get_room(workload: Object, snapshot: Snapshot) -> bool:
+def _may_get_room(snapshot: Snapshot) -> bool:
     """Return whether pods leave, or have just left, in whose place a quota has room."""
-    others = (other for other in snapshot.workloads.values() if other is not workload)
-    is_leaving = any("deletionTimestamp" in pod["metadata"] for pod in snapshot.pods)
-    return is_leaving or any(_is_updated(other, snapshot) for other in others)
+    return snapshot.once(has_ending_pods) or any(_is_updated(found, snapshot) for found in snapshot.workloads.values())
 
 
 def _is_updated(workload: Object, snapshot: Snapshot) -> bool:

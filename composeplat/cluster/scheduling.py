@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from composeplat.cluster.snapshot import Object, Snapshot, event_time, scheduling_failure
+from composeplat.cluster.snapshot import Object, Snapshot, event_time, has_ending_pods, scheduling_failure
 from composeplat.cluster.unbound_claims import provisioning_step
 
 #: In this time claims are bound and other pods are rescheduled.
@@ -41,11 +41,7 @@ def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
 
 def is_room_coming(pod: Object, snapshot: Snapshot) -> bool:
     """Return whether a pod is without a node for want of something that another pod has, which is ending."""
-    return bool(_TAKEN.search(scheduling_failure(pod) or "")) and any(map(_is_ending, snapshot.pods))
-
-
-def _is_ending(pod: Object) -> bool:
-    return "deletionTimestamp" in pod["metadata"] and bool(pod["spec"].get("nodeName"))
+    return bool(_TAKEN.search(scheduling_failure(pod) or "")) and snapshot.once(has_ending_pods)
 
 
 def is_node_coming(pod: Object, snapshot: Snapshot) -> bool:

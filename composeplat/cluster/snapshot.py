@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from composeplat.names import NO_NODE_LABEL, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION
 
@@ -28,6 +28,7 @@ WORKLOAD_KINDS = {
 
 Object = dict[str, Any]
 """An object of the Kubernetes API, or a part of one."""
+T = TypeVar("T")
 
 #: Of a Deployment and of its ReplicaSets.
 _REVISION = "deployment.kubernetes.io/revision"
@@ -50,34 +51,32 @@ class Snapshot:
     """When it was made by the clock of the API server, in seconds since 1970; 0 if that is not known."""
     has_autoscaler: bool | None = False
     """Whether the cluster has an autoscaler; None if that can't be read."""
-    _unready_pods: list[Object] | None = field(init=False, default=None, compare=False)
-    _pods_by_name: dict[str, Object] | None = field(init=False, default=None, compare=False)
-    _pods_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
-    _replica_sets_by_owner: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
-    _events_by_object: dict[str, list[Object]] | None = field(init=False, default=None, compare=False)
+    _found: dict[Callable[[Snapshot], Any], Any] = field(init=False, default_factory=dict, compare=False)
+
+    def once(self, find: Callable[[Snapshot], T]) -> T:
+        """Return what a function finds in this snapshot; it is called once, as each of a thousand services asks."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
 
     @property
     def unready_pods(self) -> list[Object]:
         """The pods that are neither ready nor completed."""
-        if self._unready_pods is None:
-            self._unready_pods = [pod for pod in self.pods if not is_ready_or_completed(pod)]
-        return self._unready_pods
+        return self.once(_unready_pods)
 
     def pods_of(self, uid: str) -> list[Object]:
-        """The pods of an owner. They are indexed once: each of a thousand services looks for its own."""
-        if self._pods_by_owner is None:
-            self._pods_by_owner = _indexed(self.pods, owner_uid)
-        return self._pods_by_owner.get(uid, [])
+        """The pods of an owner."""
+        return self.once(_pods_by_owner).get(uid, [])
 
     def pod(self, name: str) -> Object | None:
-        if self._pods_by_name is None:
-            self._pods_by_name = {pod["metadata"]["name"]: pod for pod in self.pods}
-        return self._pods_by_name.get(name)
+        return self.once(_pods_by_name).get(name)
+
+    def claim(self, name: str) -> Object | None:
+        return self.once(_claims_by_name).get(name)
 
     def replica_sets_of(self, uid: str) -> list[Object]:
-        if self._replica_sets_by_owner is None:
-            self._replica_sets_by_owner = _indexed(self.replica_sets, owner_uid)
-        return self._replica_sets_by_owner.get(uid, [])
+        return self.once(_replica_sets_by_owner).get(uid, [])
 
     def current_replica_sets(self, workload: Object) -> list[Object]:
         """Return the ReplicaSets of the current revision of a Deployment."""
@@ -85,9 +84,36 @@ class Snapshot:
         return [found for found in owned if _revision_of(found) == _revision_of(workload)]
 
     def events_of(self, uid: str) -> list[Object]:
-        if self._events_by_object is None:
-            self._events_by_object = _indexed(self.events, lambda event: event.get("involvedObject", {}).get("uid", ""))
-        return self._events_by_object.get(uid, [])
+        return self.once(_events_by_object).get(uid, [])
+
+
+def _unready_pods(snapshot: Snapshot) -> list[Object]:
+    return [pod for pod in snapshot.pods if not is_ready_or_completed(pod)]
+
+
+def _pods_by_owner(snapshot: Snapshot) -> dict[str, list[Object]]:
+    return _indexed(snapshot.pods, owner_uid)
+
+
+def _pods_by_name(snapshot: Snapshot) -> dict[str, Object]:
+    return {pod["metadata"]["name"]: pod for pod in snapshot.pods}
+
+
+def _claims_by_name(snapshot: Snapshot) -> dict[str, Object]:
+    return {claim["metadata"]["name"]: claim for claim in snapshot.claims}
+
+
+def _replica_sets_by_owner(snapshot: Snapshot) -> dict[str, list[Object]]:
+    return _indexed(snapshot.replica_sets, owner_uid)
+
+
+def _events_by_object(snapshot: Snapshot) -> dict[str, list[Object]]:
+    return _indexed(snapshot.events, lambda event: event.get("involvedObject", {}).get("uid", ""))
+
+
+def has_ending_pods(snapshot: Snapshot) -> bool:
+    """Return whether pods on nodes are being deleted, which frees what they have."""
+    return any("deletionTimestamp" in pod["metadata"] and pod["spec"].get("nodeName") for pod in snapshot.pods)
 
 
 def _indexed(objects: Iterable[Object], key: Callable[[Object], str]) -> dict[str, list[Object]]:

@@ -56,9 +56,9 @@ def _unbound_claims(pod: Object, snapshot: Snapshot) -> Iterator[Object]:
     if pod["spec"].get("nodeName"):
         return
     mounted = [volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or []]
-    names = [found["claimName"] for found in mounted if found]
-    for claim in snapshot.claims:
-        if claim["metadata"]["name"] in names and claim.get("status", {}).get("phase") != "Bound":
+    for name in sorted({found["claimName"] for found in mounted if found}):
+        claim = snapshot.claim(name)
+        if claim is not None and claim.get("status", {}).get("phase") != "Bound":
             yield claim
 
 

@@ -28,7 +28,6 @@ class Parts:
     """The parts of a plan, found by the keys of their objects: an index, as there may be thousands of changes."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
         # Of two with one name in the cluster, the first counts.
         self._volumes = {volume.cluster_name: volume.name for volume in reversed(plan.volumes)}
         self._networks = {network.cluster_name: network.name for network in reversed(plan.networks)}

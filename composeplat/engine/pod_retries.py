@@ -33,7 +33,7 @@ def retry_pods(stack: Stack, api: Api, plan: Plan, chosen: Collection[str]) -> N
     _retry_refused(api, plan.namespace, snapshot)
     own = [pod for pod in snapshot.pods if belongs_to(pod, plan.environment)]
     waiting = [pod for pod in own if _waits_to_pull(pod) and not names.keys().isdisjoint(services_of(pod))]
-    deleted = [pod for pod in waiting if _is_deleted(api, pod)]
+    deleted = [pod for pod in waiting if _delete(api, pod)]
     for name in dict.fromkeys(names[service] for pod in deleted for service in services_of(pod) if service in names):
         stack.note(f"{name}: its image could not be pulled before, and is asked for again")
 
@@ -46,8 +46,8 @@ def _retry_refused(api: Api, namespace: str, snapshot: Snapshot) -> None:
             api.patch(f"{kind_path(_VERSIONS[kind], kind, namespace)}/{name}", change)
 
 
-def _is_deleted(api: Api, pod: Object) -> bool:
-    """Delete a pod; false where that is not allowed, or another one has its name by now."""
+def _delete(api: Api, pod: Object) -> bool:
+    """Delete a pod, and return whether it was: that may not be allowed, or another one has its name by now."""
     metadata = pod["metadata"]
     with contextlib.suppress(ApiError):
         api.delete(f"{kind_path('v1', 'Pod', metadata['namespace'])}/{metadata['name']}", uid=metadata["uid"])

@@ -95,7 +95,7 @@ class Recording:
         """Return whether the state lacks the changes of the last revision, and note it."""
         return note_other_state(self.stack, self._before)
 
-    def follows_doubt(self) -> bool:
+    def may_follow_failure(self) -> bool:
         """Return whether pods of earlier revisions may have failed, or nobody waited for them."""
         return leaves_failure(self._before) or any(found.result is Result.APPLIED for found in self._before[:1])
 

@@ -93,9 +93,8 @@ def test_a_preview_gives_the_profile_as_the_reason(project: Project) -> None:
 
     def reasons(name: str, operation: Operation = Operation.DELETE) -> list[str]:
         urn = f"urn:pulumi:team::demo::kubernetes:apps/v1:Deployment::demo-workload/{name}"
-        return reasons_of(
-            Change(operation=operation, urn=urn, kind="Deployment", name=name, differences=(), kept=False), Parts(plan)
-        )
+        deleted = Change(operation=operation, urn=urn, kind="Deployment", name=name, differences=(), kept=False)
+        return reasons_of(deleted, Parts(plan).part_of(deleted), plan)
 
     assert reasons("test") == ["its profile is off: test, all"]
     assert reasons("gone") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.cluster.objects import (
     stateful_set,
     waiting,
 )
+from tests.steps import count_steps
 
 WEB = deployment()
 SET = replica_set(WEB)
@@ -1658,6 +1660,36 @@ def test_refused_before(workload: Object, held: list[Object]) -> None:
 def test_refused_again(workload: Object, held: list[Object]) -> None:
     """What is refused after the last change is a failure."""
     assert status_of(workload, *held).state is WorkloadState.FAILED
+
+
+def _refused(name: str) -> list[Object]:
+    """An update whose new pod a quota refuses, beside the old one."""
+    workload = deployment(name)
+    new, old = replica_set(workload), replica_set(workload, revision=1)
+    return [workload, new, old, pod(old, ready=True, state=running()), event(new, "FailedCreate", OVER)]
+
+
+def _without_storage(name: str) -> list[Object]:
+    """A pod whose volume is not provisioned."""
+    workload, unbound = stateful_set(name), claim(name)
+    made = without_node(pod(workload, "0", scheduling_failure=UNBOUND, claims=(name,)))
+    return [workload, unbound, made, event(unbound, "ProvisioningFailed", "no driver")]
+
+
+def _without_node(name: str) -> list[Object]:
+    workload = stateful_set(name)
+    return [workload, pod(workload, "0", scheduling_failure="0/1 nodes are available: 1 Insufficient cpu.")]
+
+
+@pytest.mark.parametrize("of_service", [_refused, _without_storage, _without_node])
+def test_many_that_can_not_start(of_service: Callable[[str], list[Object]]) -> None:
+    """The work for a service does not grow with the number of services."""
+
+    def steps(services: int) -> int:
+        held = snapshot(*(item for number in range(services) for item in of_service(f"app{number}")))
+        return count_steps(lambda: [workload_status(kind, name, held) for kind, name in held.workloads])
+
+    assert steps(200) < 10.5 * steps(20)
 
 
 def test_what_creates_refused_pods() -> None:

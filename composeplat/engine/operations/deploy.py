@@ -117,7 +117,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     _let_former_users_end(stack, api, plan, live_state, options)
     before = RollBack.remember(stack, plan, chosen, options)
     update_images(stack, api, plan, chosen)
-    if recording.follows_doubt():
+    if recording.may_follow_failure():
         retry_pods(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
         events = _roll_out(recording, args, live_state, rollout, asleep=asleep, parts=parts)
