@@ -106,8 +106,10 @@ def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Nod
             _report_mount_clashes(base.items, path, report)
             _report_mount_clashes(over.items, path, report)
             _report_removed_mounts(base.items, over.items, path, report)
-            items = [*_replaced_by(over.items, base.items, path), *new_entries(over.items, base.items)]
-            return _deduplicate(Sequence(over.span, items, "", base.size + over.size), path)
+            # First each alone: what counts of a list is the last entry of a name, also where the other list has it.
+            earlier, later = _deduplicate(base.items, path), _deduplicate(over.items, path)
+            items = _deduplicate([*_replaced_by(later, earlier, path), *new_entries(later, earlier)], path)
+            return Sequence(over.span, items, "", base.size + over.size)
         case Scalar(), Scalar():
             return over
         case _:
@@ -270,12 +272,10 @@ _RULES_OF_TWO_FORMS: dict[Pattern, Callable[[Node], Node]] = {
 # lists ---------------------------------------------------------------------------------------------------------------
 
 
-def _deduplicate(node: Sequence, path: PathKey) -> Sequence:
+def _deduplicate(items: list[Node], path: PathKey) -> list[Node]:
+    """Return the last entry of each name, in the place of the first."""
     identify = IDENTITIES.get(_pattern(path))
-    if identify is None:
-        return node
-    kept = {identify(item): item for item in node.items}
-    return Sequence(node.span, list(kept.values()), node.tag, node.size)
+    return items if identify is None else list({identify(item): item for item in items}.values())
 
 
 def _replaced_by(over: list[Node], base: list[Node], path: PathKey) -> list[Node]:

@@ -65,6 +65,12 @@ def service(base: str, *overs: str) -> Any:
             {"environment": ["A=1", "B=3", "C=4"]},
             id="environment-by-name",
         ),
+        pytest.param(
+            "environment: [A=1, A=2, B=2]",
+            "environment: [A=1, B=1, B=2]",
+            {"environment": ["A=1", "B=2"]},
+            id="the-last-of-a-name-in-each",
+        ),
         pytest.param("labels: {a: 1}", "labels: {a: 2}", {"labels": ["a=2"]}, id="labels-by-name"),
         pytest.param("env_file: a", "env_file: [b, a]", {"env_file": ["a", "b"]}, id="env-files-once"),
         pytest.param("ports: ['80']", "ports: ['81']", {"ports": ["80", "81"]}, id="ports-appended"),
