@@ -1,6 +1,6 @@
-"""Host volumes that lose something: data that is lost with the pod, and files that the image does not have.
+"""Host volumes that lose something: data with the pod, files that are not in the image, and files that its user can't read.
 
-Owns how they are recognized, and the warnings; also that about files that their service can't read.
+Owns how they are recognized, and the warnings.
 Must not read a file's content: :mod:`~composeplat.compose.load.host_content` does.
 """
 
