@@ -1,4 +1,4 @@
-"""Host volumes that lose something: data with the pod, files that are not in the image, and files that its user can't read.
+"""Host volumes that lose something: data with the pod, files that are not in the image, files that the user can't read.
 
 Owns how they are recognized, and the warnings.
 Must not read a file's content: :mod:`~composeplat.compose.load.host_content` does.
