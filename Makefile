@@ -53,9 +53,9 @@ test: check setup extras $(SITE_STAMP) ## check, then run every test, the local 
 	@echo "test: servers that keep the state in tests"
 	@$(BIN)/python -m tests.state_servers
 	@echo "test: pytest"
-	@$(BIN)/pytest -n 2 -m "not cluster" --durations 15
+	@$(BIN)/python -m tests.run pure
 	@echo "test: pytest, on the local cluster"
-	@$(BIN)/python -m tests.run_on_cluster
+	@$(BIN)/python -m tests.run cluster
 
 real: setup extras ## deploy projects with real programs, from the first deploy to their data after a destroy
 	@echo "real: pytest"

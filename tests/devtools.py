@@ -22,7 +22,7 @@ import pytest
 
 from tests.browser import PROGRAMS
 
-_TIMEOUT_S = 20
+_TIMEOUT_S = 60
 _POLL_INTERVAL_S = 0.02
 #: Above those that the browser wants its pipes at, which are 3 and 4.
 _FIRST_FD = 10

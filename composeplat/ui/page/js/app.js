@@ -18,12 +18,13 @@ const app = (() => {
     },
   };
   const EXPORTED_TOPICS = ["definition", "status", "events", "history", "operation", "preview"];
-  let shown = null; // the view that is shown, and the address that it is of
+  let shown = null; // the view that is shown, and what it shows
   let stream = null;
   let streamKey = "";
   let isFocusWanted = false;
   let timer = 0;
-  const scrolled = new Map(); // how far each place of the tab's history was scrolled
+  const scrolled = new Map(); // how far each entry of the tab's history was scrolled when it was left
+  let entry = history.state; // the entry that is shown
 
   async function start() {
     const exported = document.getElementById("data");
@@ -55,8 +56,9 @@ const app = (() => {
   }
 
   function routeChanged(isMoved = true) {
+    routes.enter();
     isFocusWanted = isMoved;
-    if (isMoved) actions.close();
+    if (isMoved) leaveEntry();
     const route = routes.current();
     if (store.session.page) selectEnvironment(route);
     draw();
@@ -111,10 +113,9 @@ const app = (() => {
     if (needsCode) return drawSignIn(main);
     if (!page) return dom.update(main, element("p", { class: "empty" }, "Reading …"));
     const view = environment ? VIEWS[route.name] : environments;
-    const address = location.hash;
     if (shown?.view !== view) shown?.view.leave?.();
     const isNew = shown?.view !== view || shown?.argument !== route.argument;
-    shown = { view, argument: route.argument, address };
+    shown = { view, argument: route.argument };
     if (isNew) dom.update(main);
     main.className = `view-${route.name || "overview"}`;
     dom.update(main, view.render(route));
@@ -146,16 +147,19 @@ const app = (() => {
     frame.announceProblems();
   }
 
+  function leaveEntry() {
+    if (entry !== null) scrolled.set(entry, scrollY);
+    actions.close();
+  }
+
   // An entry of the history that is new has no state: "back" and "forward" lead to those that have.
   function nameEntry() {
     if (history.state === null) history.replaceState(`${Date.now()} ${Math.random()}`, "");
     // The browser would scroll before the view is drawn; after a reload it knows better.
     history.scrollRestoration = "manual";
+    entry = history.state;
   }
 
-  addEventListener("scroll", () => {
-    if (history.state !== null) scrolled.set(history.state, scrollY);
-  });
   addEventListener("pagehide", () => {
     history.scrollRestoration = "auto";
   });

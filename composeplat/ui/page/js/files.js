@@ -149,10 +149,9 @@ const files = (() => {
 
   // Bring the marked line into sight, once for each place.
   function shownAt(route) {
-    const place = location.hash;
     const line = document.getElementById(`L${Number(route.query.get("line"))}`);
-    if (!line || shown === place) return;
-    shown = place;
+    if (!line || shown === route.hash) return;
+    shown = route.hash;
     line.scrollIntoView({ block: "center" });
   }
 

@@ -5,15 +5,22 @@
 const routes = (() => {
   const NAMES = ["", "service", "logs", "changes", "history", "events", "file", "variables"];
 
-  function current() {
-    return parse(location.hash);
+  let entered = parse(location.hash);
+
+  // The address changes before its event comes. What is drawn between the two belongs to the place before.
+  function enter() {
+    entered = parse(location.hash);
   }
 
-  // A route is {name, argument, query, namespace, environment}; its name is "unknown" if there is no such place.
+  function current() {
+    return entered;
+  }
+
+  // A route is {hash, name, argument, query, namespace, environment}; its name is "unknown" if there is no such place.
   function parse(hash) {
     const [path, query = ""] = splitOnce(hash.replace(/^#\/?/, ""), "?");
     const steps = path.split("/").map(decode);
-    const route = { name: "", argument: "", query: new URLSearchParams(query), namespace: "", environment: "" };
+    const route = { hash, name: "", argument: "", query: new URLSearchParams(query), namespace: "", environment: "" };
     if (steps[0] === "e" && steps.length >= 3) [, route.namespace, route.environment] = steps.splice(0, 3);
     const [name = "", ...rest] = steps;
     route.name = NAMES.includes(name) ? name : "unknown";
@@ -58,5 +65,5 @@ const routes = (() => {
     return `#/e/${encode(namespace)}/${encode(environment)}/`;
   }
 
-  return { current, to, toPlace, toEnvironment };
+  return { enter, current, to, toPlace, toEnvironment };
 })();

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.run_on_cluster import FOLDERS, files_to_repeat, read_failed
+from tests.run import FOLDERS, files_to_repeat, read_failed
 
 
 @pytest.mark.parametrize(
