@@ -161,3 +161,21 @@ def test_back_to_where_it_was_scrolled(exported: Exported, tab: Tab) -> None:
     tab.wait_for("document.querySelector('h1').innerText === 'Overview' && scrollY === 900")
     tab.run("history.forward()")
     tab.wait_for("location.hash.startsWith('#/service/') && scrollY === 0")
+
+
+def test_a_change_between_an_address_and_its_event(exported: Exported, tab: Tab) -> None:
+    """A page that is drawn when the address has changed, but its event has not come, shows the place before."""
+    exported.open(data=documents.large())
+    tab.run("scrollTo(0, 900)")
+    tab.wait_for("scrollY === 900")
+    tab.run("history.pushState(null, '', document.querySelectorAll('tbody th a')[20].hash)")
+    tab.run("document.title = ''")
+    tab.run("store.set('status', store.documents.status)")
+    tab.wait_for("document.title !== ''")
+    assert tab.run("document.querySelector('h1').innerText") == "Overview"
+
+    tab.run("dispatchEvent(new HashChangeEvent('hashchange'))")
+    tab.wait_for("document.activeElement.innerText === 'service-001'")
+    assert tab.run("scrollY") == 0
+    tab.run("history.back()")
+    tab.wait_for("document.querySelector('h1').innerText === 'Overview' && scrollY === 900")

@@ -62,6 +62,7 @@ const app = (() => {
     const route = routes.current();
     if (store.session.page) selectEnvironment(route);
     draw();
+    nameEntry();
   }
 
   function selectEnvironment(route) {
@@ -142,7 +143,6 @@ const app = (() => {
       if (scrolled.has(history.state)) scrollTo(0, scrolled.get(history.state));
       else if (!route.query.has("line")) scrollTo(0, 0);
     }
-    nameEntry();
     isFocusWanted = false;
     frame.announceProblems();
   }
