@@ -62,11 +62,14 @@ class Fixes:
         self._hosts = renamed_hosts(loaded)
         self.not_started = _not_started(loaded, plan)
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
+        self._writers: dict[str, Service] = {}
         for service in loaded.project.services.values():
             for index, mount in enumerate(service.mounts):
                 path = mount_path(service.name, index)
                 if mount.kind == HOST:
                     self._mounts[loaded.origins.written_at(path)] = service, mount, path
+                    if not mount.read_only:
+                        self._writers.setdefault(mount.source, service)
         self._fixers: dict[str, Callable[[Diagnostic], tuple[Entry, ...]]] = {
             "host-data": self._keep_data,
             "missing-path": self._keep_data,
@@ -114,10 +117,18 @@ class Fixes:
             return ()
         target = self._literal_target(mount, path)
         is_file = mount.content is not None and not mount.content.is_folder
-        if mount.read_only or is_file or not target or (looks_like_file(target) and diagnostic.code != "host-data"):
+        if (
+            not self._is_data(mount)
+            or is_file
+            or not target
+            or (looks_like_file(target) and diagnostic.code != "host-data")
+        ):
             return ()
         folder = target if self._is_hidden(path) else mount.source
-        name = self._name_for(service, mount.source, folder, named_by_folder=folder is mount.source)
+        owner = self._writers.get(mount.source, service)
+        name = self._name_for(owner, mount.source, folder, named_by_folder=folder is mount.source)
+        if mount.read_only:
+            return self._volume(service, name, f"{target}:ro", f"It has what {owner.name} writes.")
         program = find_program(target, service.image)
         keeps = f"{program} keeps its data here" if program else "What is written here is kept"
         copied = "; the present files are not copied" if mount.content is not None and mount.content.count else ""
@@ -177,6 +188,10 @@ class Fixes:
             return mount, Entry(("volumes",), f"{name}:", "Of 1Gi, unless you set 'size'.")
         wanted = show_size(_GIB * -(-2 * size // _GIB))
         return mount, Entry(("volumes",), f"{name}: {{size: {wanted}}}", "Twice the size of the folder.")
+
+    def _is_data(self, mount: Mount) -> bool:
+        """Whether a host volume is written, by its own service or by another one."""
+        return not mount.read_only or mount.source in self._writers
 
     def _is_hidden(self, path: PathKey) -> bool:
         return self._loaded.origins.is_substituted(*path, "source")

@@ -48,6 +48,25 @@ def test_named_volume(project: Project, volume: str, item: str, name: str) -> No
     assert check(folder).all_findings == ()
 
 
+@pytest.mark.parametrize("present", [("html/a",), ()])
+def test_data_that_another_service_reads(project: Project, present: tuple[str, ...]) -> None:
+    """A service that reads the data of another one gets the same volume, read-only as its mount is."""
+    text = """
+services:
+  web: {image: nginx, volumes: ['./html:/srv:ro']}
+  wp: {image: 'wordpress:fpm', volumes: ['./html:/var/www/html']}
+"""
+    folder = project({"compose.yaml": text, **dict.fromkeys(present, "")})
+    lines = fix(folder)
+
+    assert sorted(line.strip() for line in lines if line.startswith("      - ")) == [
+        "- wp-html:/srv:ro",
+        "- wp-html:/var/www/html",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
 @pytest.mark.parametrize(("target", "hint"), [("none", "take it out"), ("/beside", "the project is")])
 def test_something_in_a_folder(project: Project, target: str, hint: str) -> None:
     """A folder of the project stays mounted because of one file in it; data gets its named volume all the same."""

@@ -6,6 +6,7 @@ import pytest
 
 from composeplat.compose.data_paths import find_program
 from tests.conftest import Project
+from tests.steps import count_steps
 
 LOST = "what is written there is lost with the pod [host-data]"
 
@@ -199,3 +200,35 @@ def test_files_of_a_built_service(project: Project) -> None:
     (folder.path / "key").chmod(0o600)
 
     assert folder.read().messages == []
+
+
+SHARED = """
+services:
+  wp: {image: 'wordpress:fpm', volumes: ['./html:/var/www/html']}
+  web: {image: nginx, volumes: ['./html:/var/www/html:ro', './web.conf:/etc/nginx/conf.d/web.conf']}
+  backup: {build: ., volumes: ['./html:/html', './web.conf:/web.conf']}
+"""
+
+
+def test_data_that_other_services_read(project: Project) -> None:
+    """A folder that holds a service's data is warned of at each mount of it, with the service that it is of."""
+    found = project({"compose.yaml": SHARED, "html/a": "", "web.conf": "", "Dockerfile": ""}).read().messages
+
+    message = "mounts a folder that holds the data of 'wp': what is written there is not seen here [host-data]"
+    assert found[0].endswith(LOST)
+    assert [text.partition("warning: ")[2] for text in found[1:]] == [
+        f"services.web.volumes[0] {message}",
+        f"services.backup.volumes[0] {message}",
+    ]
+
+
+def test_many_services_that_read_data(project: Project) -> None:
+    """Ten times the services take ten times the work."""
+
+    def steps(count: int) -> int:
+        services = "".join(f"  s{i}: {{image: nginx, volumes: ['./html:/srv:ro']}}\n" for i in range(count))
+        text = f"services:\n  wp: {{image: 'wordpress:fpm', volumes: ['./html:/var/www/html']}}\n{services}"
+        folder = project({"compose.yaml": text, "html/a": ""})
+        return count_steps(lambda: folder.read().messages)
+
+    assert steps(200) < 12 * steps(20)

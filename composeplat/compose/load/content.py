@@ -20,6 +20,7 @@ from composeplat.compose.load.host_data import (
     NO_SYSTEM_PATH,
     ambiguous_names,
     check_host_volume,
+    check_shared_data,
     instead_of_system_path,
     volume_for,
 )
@@ -40,6 +41,7 @@ def with_content(project: Project, origins: Origins, reading: Reading) -> Projec
         name: replace(service, variables=content.variables(service), mounts=content.mounts(service))
         for name, service in project.services.items()
     }
+    check_shared_data(content, services.values(), content.data)
     return replace(project, services=services)
 
 
@@ -48,6 +50,7 @@ class Content(Checker):
         super().__init__(project, origins, reading.report)
         self.reading = reading
         self._taken = ambiguous_names(project)
+        self.data: dict[PathKey, str] = {}
         self._total = 0
         self._env: dict[tuple[str, bool], EnvLines | files.Unreadable | None] = {}
 
@@ -127,8 +130,10 @@ class Content(Checker):
 
     def _host_volume(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         found = mount if service.build is not None else self._with_content(service, mount, path)
-        if self.reading.publishes and (service.build is not None or found.content is not None):
-            check_host_volume(self, service, found, path, self.reading.root, self._taken)
+        is_found = service.build is not None or found.content is not None
+        if self.reading.publishes and is_found:
+            holds_data = check_host_volume(self, service, found, path, self.reading.root, self._taken)
+            self.data |= {path: mount.source} if holds_data else {}
         return found
 
     def _instead_of_system_path(self, service: Service, mount: Mount, path: PathKey) -> str:

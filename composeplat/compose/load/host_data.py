@@ -7,14 +7,14 @@ Must not read a file's content: :mod:`~composeplat.compose.load.host_content` do
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
 from composeplat.compose.check_files import OTHERS_READ
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.model import HOST, Build, Mount, Project, Service
-from composeplat.compose.origins import Checker
+from composeplat.compose.origins import Checker, mount_path
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.names import clean, folder_name, suggest_volume
 from composeplat.system import files
@@ -48,8 +48,11 @@ def ambiguous_names(project: Project) -> frozenset[str]:
 
 def check_host_volume(
     checker: Checker, service: Service, mount: Mount, path: PathKey, root: ProjectRoot, taken: Container[str]
-) -> None:
-    """Warn if a host volume holds data, or if a built service has its files neither here nor in the image."""
+) -> bool:
+    """Warn if a host volume holds data, or if a built service has its files neither here nor in the image.
+
+    Return whether it holds data.
+    """
     folder = "" if mount.read_only or _is_file(mount) else _describe_data(service, mount, root)
     if folder:
         hint = f"to keep it, use a named volume: {volume_for(checker, mount, path, taken)}"
@@ -62,6 +65,20 @@ def check_host_volume(
         checker.add("not-in-image", path, message, instead_of_system_path(mount.source) if is_system else _COPY)
     if service.build is None:
         _check_readable(checker, service, mount, path)
+    return bool(folder)
+
+
+def check_shared_data(checker: Checker, services: Iterable[Service], data: Mapping[PathKey, str]) -> None:
+    """Warn of other mounts of a folder that holds data; ``data`` has the folders by the paths of their mounts."""
+    owners = {source: str(path[1]) for path, source in data.items()}
+    for service in services if data else ():
+        for index, mount in enumerate(service.mounts):
+            owner = owners.get(mount.source, "") if mount.kind == HOST else ""
+            path = mount_path(service.name, index)
+            is_readable = service.build is not None or mount.content is not None
+            if owner and owner != service.name and is_readable and path not in data:
+                message = f"mounts a folder that holds the data of '{owner}': what is written there is not seen here"
+                checker.add("host-data", path, message, f"mount the named volume of '{owner}' here too")
 
 
 def _check_readable(checker: Checker, service: Service, mount: Mount, path: PathKey) -> None:
