@@ -114,7 +114,7 @@ class Documents:
         return _without(node, _NOT_INCLUDED) if isinstance(node, Mapping) else node
 
     def _read_include(self, item: Field, variables: Variables) -> Include | None:
-        """Read the short or the long form; without ``env_file``, use the ``.env`` of its folder."""
+        """Read the short or the long form; without a path in ``env_file``, use the ``.env`` of its folder."""
         if isinstance(item.node, Scalar):
             places, folder_field, env_field = [item], None, None
         else:
@@ -132,7 +132,7 @@ class Documents:
         given = folder_field.text() if folder_field else None
         folder = Path(os.path.normpath(os.path.join(item.base, given)) if given else os.path.dirname(names[0]))
         env_files: Sequence[tuple[Field | None, str]]
-        if env_field is not None:
+        if env_field is not None and not env_field.is_empty_list:
             env_files = [(place, file) for place in env_field.items_or_text() if (file := self._env_file(place))]
         else:
             own = default_env_file(variables, folder)
