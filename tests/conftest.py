@@ -149,11 +149,11 @@ class Folder:
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         return Reading(loaded, None if loaded.report.errors else plan)
 
-    def run(self, *args: str, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
+    def run(self, *args: str, stdin: bytes | None = None, timeout: float = 240, **shell: str) -> Outcome:
         return run(*args, folder=self.path, stdin=stdin, timeout=timeout, **{**self.shell, **shell})
 
 
-def run(*args: str, folder: Path, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
+def run(*args: str, folder: Path, stdin: bytes | None = None, timeout: float = 240, **shell: str) -> Outcome:
     """Run the command in a folder, with nothing in its environment but what is given."""
     done = subprocess.run(
         [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args],

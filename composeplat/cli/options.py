@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -138,11 +139,26 @@ def make_request(
 ) -> Request:
     """Make the request for the current folder; a command adds its names with :func:`dataclasses.replace`."""
     request = Request(
-        files=tuple(file or ()), folder=_current_folder(), env_files=tuple(env_file or ()), shell=dict(os.environ)
+        files=tuple(file or ()),
+        folder=_current_folder(),
+        env_files=tuple(env_file or ()),
+        env_contents=_read_pipes(env_file or ()),
+        shell=dict(os.environ),
     )
     if local:
         return _for_local_cluster(request)
     return replace(request, context_namespace=read_context_namespace(kubeconfig, context))
+
+
+def _read_pipes(paths: Sequence[str]) -> dict[str, bytes]:
+    """Read the env files that are pipes of the shell, as in ``--env-file <(sops decrypt prod.env)``."""
+    if not paths:
+        return {}
+    from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
+    from composeplat.system.files import read_shell_pipe
+
+    found = {path: read_shell_pipe(path, limit=MAX_ENV_FILE_BYTES) for path in dict.fromkeys(paths)}
+    return {path: content for path, content in found.items() if content is not None}
 
 
 def is_local(*, local: bool, kubeconfig: str = "", context: str = "") -> bool:

@@ -258,6 +258,8 @@ class Request(Options):
     folder: Path
     """The folder that the command runs in."""
     env_files: tuple[str, ...] = ()
+    env_contents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The contents of those env files that can be read only once, by their paths."""
     name: str = ""
     """The environment's name."""
     shell: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ SYSTEM_PATHS = (
     "/var/run",
 )
 _NEVER_READ = ("/proc", "/sys", "/dev")
+_SHELL_PIPE = re.compile(r"(?:/dev|/proc/self)/fd/[0-9]+")
 
 
 class Unreadable(Exception):
@@ -85,7 +87,7 @@ def read_bytes(path: Path, *, limit: int, root: ProjectRoot | None = None) -> by
             raise Unreadable("is not an ordinary file")
         _check_opened(descriptor, path, root)
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            return _read_capped(stream.read(limit + 1), limit)
+            return capped(stream.read(limit + 1), limit)
     except OSError as error:
         raise Unreadable(reason_of(error)) from error
     finally:
@@ -119,12 +121,25 @@ def read_standard_input(*, limit: int) -> bytes:
     if sys.stdin is None:
         raise Unreadable("is closed")
     try:
-        return _read_capped(sys.stdin.buffer.read(limit + 1), limit)
+        return capped(sys.stdin.buffer.read(limit + 1), limit)
     except OSError as error:
         raise Unreadable(reason_of(error)) from error
 
 
-def _read_capped(content: bytes, limit: int) -> bytes:
+def read_shell_pipe(path: str, *, limit: int) -> bytes | None:
+    """Read the pipe that a shell makes for ``<(command)``, which gives its content once; None for any other path."""
+    if not _SHELL_PIPE.fullmatch(path):
+        return None
+    try:
+        with open(path, "rb") as stream:
+            is_pipe = stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+            return stream.read(limit + 1) if is_pipe else None
+    except OSError:
+        return None
+
+
+def capped(content: bytes, limit: int) -> bytes:
+    """Refuse content of more than ``limit`` bytes."""
     if len(content) > limit:
         raise Unreadable(f"is larger than {limit // 1024 // 1024} MiB")
     return content

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import yaml
@@ -308,3 +312,55 @@ def test_usage(project: Project, args: tuple[str, ...], expected: str) -> None:
 def test_for_which_cluster(project: Project, args: tuple[str, ...], image: str) -> None:
     """What is built is named for the registry of the local cluster where that is meant, and only there."""
     assert shown(project({"compose.yaml": "services: {app: {build: .}}"}), "--images", *args) == f"{image}\n"
+
+
+@contextmanager
+def shell_pipe(content: str) -> Iterator[str]:
+    """Give the path of a pipe as a shell does for ``<(command)``."""
+    receiving, sending = os.pipe()
+    os.write(sending, content.encode())
+    os.close(sending)
+    yield f"/dev/fd/{receiving}"
+    os.close(receiving)
+
+
+def test_an_env_file_that_a_shell_pipes(project: Project) -> None:
+    """An env file can be the output of a command, which can be read once; its messages name it as the line does."""
+    folder = project("services: {a: {image: 'nginx:${TAG}', environment: {B: '${B}'}}}")
+    with shell_pipe("TAG=7\n") as tag, shell_pipe("B=${TAG}8\n") as other:
+        text = shown(folder, "--env-file", tag, "--env-file", other)
+    with shell_pipe("TAG='7\n") as broken:
+        outcome = run_here("config", "--env-file", broken, folder=folder.path)
+
+    assert yaml.safe_load(text)["services"]["a"] == {"image": "nginx:7", "environment": {"B": "78"}}
+    assert outcome.status == 3
+    assert outcome.stderr.startswith(f"{broken}:1:1: error: the value of 'TAG' begins with a quote")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        pytest.param("pipe", "is not an ordinary file", id="a-pipe-with-a-name"),
+        pytest.param("/dev/null", "is a file of the system", id="a-device"),
+        pytest.param("/dev/fd/0", "is a file of the system", id="no-pipe"),
+        pytest.param("/dev/fd/987", "is a file of the system", id="nothing"),
+    ],
+)
+def test_env_files_that_are_no_pipe_of_a_shell(project: Project, path: str, reason: str) -> None:
+    """Nothing else that is no file is read: a pipe with a name may never end."""
+    folder = project("services: {a: {image: nginx}}")
+    os.mkfifo(folder.path / "pipe")
+
+    assert reason in run_here("config", "--env-file", path, folder=folder.path).stderr
+
+
+def test_a_pipe_of_a_shell_that_never_ends(project: Project) -> None:
+    """No more is read of a pipe than an env file may have."""
+    folder = project("services: {a: {image: nginx}}")
+    with subprocess.Popen(("yes", "A=1"), stdout=subprocess.PIPE) as endless:
+        assert endless.stdout
+        path = f"/dev/fd/{endless.stdout.fileno()}"
+        outcome = run_here("config", "--env-file", path, folder=folder.path)
+        endless.kill()
+
+    assert f"'{path}' is larger than 1 MiB" in outcome.stderr

@@ -70,7 +70,9 @@ def check_host_volume(
 
 def check_shared_data(checker: Checker, services: Iterable[Service], data: Mapping[PathKey, str]) -> None:
     """Warn of other mounts of a folder that holds data; ``data`` has the folders by the paths of their mounts."""
-    owners = {source: str(path[1]) for path, source in reversed(data.items())}
+    owners: dict[str, str] = {}
+    for path, source in data.items():
+        owners.setdefault(source, str(path[1]))
     for service in services if data else ():
         for index, mount in enumerate(service.mounts):
             owner = owners.get(mount.source, "") if mount.kind == HOST else ""

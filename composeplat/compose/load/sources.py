@@ -101,7 +101,11 @@ class Sources:
             return {}
 
     def read_env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
-        content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
+        given = self.request.env_contents.get(path)
+        if given is None:
+            content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
+        else:
+            content = files.capped(given, MAX_ENV_FILE_BYTES)
         parsed = self.env_lines(content, path)
         return evaluate_lines(parsed, variables.lookup, self.report) if parsed else {}
 
