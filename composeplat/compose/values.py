@@ -255,6 +255,13 @@ def clean_target(text: str) -> str:
     return "/" + "/".join(steps)
 
 
+def parse_working_dir(text: str) -> str:
+    """Refuse a relative path, with which no container starts; an output may be any path."""
+    if text and not text.startswith("/") and not has_placeholder(text):
+        raise BadValue("must be an absolute path in the container")
+    return text
+
+
 def clean_sub_path(text: str) -> str:
     if has_placeholder(text) or text.startswith("/") or ".." in text.split("/"):
         raise BadValue("must be a relative path without '..'")

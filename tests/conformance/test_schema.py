@@ -174,6 +174,7 @@ TEXTS = {
     "test": "NONE",
     "timeout": "10s",
     "volumes": "/data",
+    "working_dir": "/app",
 }
 
 #: What a mapping of a list needs although the schema does not say so.

@@ -99,7 +99,7 @@ sound_services = st.fixed_dictionaries(
         "cpus": one_of(0.5, "1.25", 2),
         "stop_grace_period": one_of("1m", 5, "90s"),
         "user": one_of("1000:1000", 1000, "root"),
-        "working_dir": args,
+        "working_dir": args.map("/{}".format),
         "cap_add": one_of(["ALL"], ["NET_ADMIN", "CAP_SYS_TIME"]),
         "x-node-selector": one_of({"disk": "ssd"}),
         "public": st.booleans(),

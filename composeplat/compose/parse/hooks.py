@@ -16,7 +16,7 @@ from composeplat.compose.parse.environment import parse_environment
 from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.process import parse_command, parse_hook_user, parse_service_user
 from composeplat.compose.pod_model import Hook, InitHook
-from composeplat.compose.values import BadValue, parse_image
+from composeplat.compose.values import BadValue, parse_image, parse_working_dir
 from composeplat.names import make_shell_name
 from composeplat.system.records import mutable
 
@@ -90,7 +90,7 @@ def _init_hooks(service: Section, environment: dict[str, str | None]) -> Iterato
             hook.whole.report("missing-key", "must have a 'command' or an 'image'")
         yield InitHook(
             command=command or (),
-            working_dir=hook.text("working_dir"),
+            working_dir=hook.value("working_dir", parse_working_dir, ""),
             variables=_variables(hook, environment),
             image=image,
             uid=user.uid,

@@ -28,6 +28,7 @@ from composeplat.compose.values import (
     BadValue,
     parse_image,
     parse_seconds,
+    parse_working_dir,
 )
 from composeplat.diagnostics import dotted
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
@@ -70,7 +71,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         build=build,
         entrypoint=parse_command(section, "entrypoint"),
         command=parse_command(section, "command"),
-        working_dir=section.text("working_dir"),
+        working_dir=section.value("working_dir", parse_working_dir, ""),
         environment={**parse_environment(section), **container.hook_environment},
         env_files=parse_env_files(section),
         ports=parse_ports(section),
