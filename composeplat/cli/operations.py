@@ -298,7 +298,8 @@ def _report(failure: Failure, planned: Planned, code: str) -> Report:
     path: tuple[str | int, ...] = ("services", failure.service, *cause.origin)
     message = cut(f"services.{failure.service}: {cause.message}")
     report = Report()
-    report.add(code, planned.loaded.origins.at(*path), path, message, cause.hint)
+    origins = planned.loaded.origins
+    report.add(code, origins.at(*path), origins.written_at(path), message, cause.hint)
     return report
 
 

@@ -275,7 +275,7 @@ def _unschedulable(message: str, pod: Object, refusal: str) -> Cause:
     elif "pod affinity" in message:
         origin, hint = ("volumes",), "services that share a volume run on one node, and that node is full"
     elif found := re.search(r"Insufficient (cpu|memory)", message):
-        origin, hint = ("resources",), _LIMIT_REQUESTED if _requests_limit(pod, found[1]) else _REQUEST_LESS
+        origin, hint = ("resources", found[1]), _LIMIT_REQUESTED if _requests_limit(pod, found[1]) else _REQUEST_LESS
     elif "disk-pressure" in message:
         hint = f"the disk of the nodes is full: {FREE_DISK}"
     elif _MISSING_CLAIM.search(message):

@@ -23,6 +23,23 @@ _ASKED_AGAIN_S = 30.0
 #: The reason of a pod that the kubelet has refused for a sysctl; the next pod is refused too.
 _FORBIDDEN_SYSCTL = "SysctlForbidden"
 
+#: Patterns of messages of the API server, with the key that is responsible, and with a hint.
+_KNOWN_REFUSALS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ('violates PodSecurity "restricted', (), "deploy with --pod-security restricted"),
+    ("(minimum|maximum) cpu usage per", ("resources", "cpu"), "keep the CPU within the namespace's LimitRange"),
+    (
+        "(minimum|maximum) memory usage per",
+        ("resources", "memory"),
+        "keep the memory within the namespace's LimitRange",
+    ),
+    ("cpu max limit to request ratio", ("resources", "cpu"), "request more CPU, as the namespace's LimitRange asks"),
+    (
+        "memory max limit to request ratio",
+        ("resources", "memory"),
+        "request more memory, as the namespace's LimitRange asks",
+    ),
+)
+
 
 def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
     """Return the cause of pods that the API server refuses."""
@@ -38,11 +55,19 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
             return None
         return Cause(
             code=CauseCode.OVER_QUOTA,
-            origin=("resources",),
+            origin=("resources", *re.findall("memory|cpu", quota[2])[:1]),
             hint="request less, or raise the quota",
             message=f"exceeds the quota '{quota[1]}': requests {quota[2]}, {quota[3]} of {quota[4]} used",
         )
-    return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
+    known = (row[1:] for row in _KNOWN_REFUSALS if re.search(row[0], text))
+    origin, hint = next(known, ((), ""))
+    return Cause(
+        code=CauseCode.POD_REFUSED,
+        origin=origin,
+        hint=hint,
+        message=f"its pods are refused: {shorten(text)}",
+        has_subject=True,
+    )
 
 
 def node_refusal_cause(pods: Iterable[Object]) -> Cause | None:

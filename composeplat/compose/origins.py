@@ -165,6 +165,11 @@ def request_path(service: str, resource: str) -> PathKey:
     return ("services", service, f"request_{resource}")
 
 
+def amount_path(service: str, resource: str) -> PathKey:
+    """The path of the key that sets how much of a resource a service gets: a limit, or a request without a limit."""
+    return ("services", service, "resources", resource)
+
+
 def model_path(service: str, name: str) -> PathKey:
     """The path of a model that a service uses."""
     return ("services", service, "model_uses", name)

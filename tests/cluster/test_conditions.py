@@ -1191,10 +1191,10 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
             "services that share a volume run on one node, and that node is full",
             id="pod-affinity",
         ),
-        pytest.param(ROOM, ("resources",), "request less, or add capacity to the cluster", id="cpu"),
+        pytest.param(ROOM, ("resources", "cpu"), "request less, or add capacity to the cluster", id="cpu"),
         pytest.param(
             "0/1 nodes are available: 1 Insufficient memory.",
-            ("resources",),
+            ("resources", "memory"),
             "request less, or add capacity to the cluster",
             id="memory",
         ),
@@ -1497,7 +1497,7 @@ OVER = "exceeded quota: small, requested: cpu=2,memory=1Gi, used: cpu=1,memory=1
 OVER_QUOTA = Cause(
     code=CauseCode.OVER_QUOTA,
     message="exceeds the quota 'small': requests cpu=2,memory=1Gi, cpu=1,memory=1Gi of cpu=2,memory=2Gi used",
-    origin=("resources",),
+    origin=("resources", "cpu"),
     hint="request less, or raise the quota",
 )
 HOOK = 'admission webhook "policy.example.com" denied the request: no root, please'
@@ -1518,6 +1518,45 @@ def created(item: Object) -> Object:
 def refused(item: Object) -> Object:
     condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": HOOK}
     return {**item, "status": {"conditions": [condition]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "origin", "hint"),
+    [
+        pytest.param(
+            'violates PodSecurity "restricted:latest": runAsNonRoot != true',
+            (),
+            "deploy with --pod-security restricted",
+            id="pod-security",
+        ),
+        pytest.param(
+            "maximum cpu usage per Container is 500m, but limit is 2",
+            ("resources", "cpu"),
+            "keep the CPU within the namespace's LimitRange",
+            id="too-much-cpu",
+        ),
+        pytest.param(
+            "[maximum memory usage per Pod is 1Gi.  No limit is specified]",
+            ("resources", "memory"),
+            "keep the memory within the namespace's LimitRange",
+            id="no-memory-limit",
+        ),
+        pytest.param(
+            "memory max limit to request ratio per Container is 2, but provided ratio is 4.000000",
+            ("resources", "memory"),
+            "request more memory, as the namespace's LimitRange asks",
+            id="ratio",
+        ),
+        pytest.param(HOOK, (), "", id="unknown"),
+    ],
+)
+def test_fixes_of_refusals(text: str, origin: tuple[str, ...], hint: str) -> None:
+    """A refusal of Kubernetes itself has the key that is responsible, and a hint."""
+    refusal = event(SET, "FailedCreate", f'Error creating: pods "{POD}" is forbidden: {text}')
+    cause = workload_status("Deployment", "web", snapshot(WEB, SET, refusal)).cause
+
+    assert cause is not None
+    assert (cause.origin, cause.hint) == (origin, hint)
 
 
 @pytest.mark.parametrize(

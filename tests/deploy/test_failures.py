@@ -187,6 +187,28 @@ def test_a_quota_with_room_for_one_update_at_a_time(environment: Environment) ->
     assert ran.seconds < 30
 
 
+def test_a_limit_range_and_a_pod_security_level(environment: Environment) -> None:
+    """Pods that the namespace refuses fail their service at the key that is responsible, with what to change."""
+    level = {"pod-security.kubernetes.io/enforce": "restricted"}
+    bounds = {"type": "Container", "max": {"memory": "128Mi"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace"}
+    name = {"name": environment.namespace}
+    with environment.api() as api:
+        api.apply({**namespace, "metadata": name})
+        metadata = {"name": "small", "namespace": environment.namespace}
+        api.apply({"apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": [bounds]}, "metadata": metadata})
+    text = f"{HEAD}  app:\n    <<: *app\n    mem_limit: 1g\n"
+    place = f"{text[: text.index('1g')].count(chr(10)) + 1}:16"
+    ran = environment.deploy(text).expect(1)
+    assert f"compose.yaml:{place}: error: services.app: its pods are refused" in ran.stderr
+    assert "hint: keep the memory within the namespace's LimitRange\n" in ran.stderr
+
+    with environment.api() as api:
+        api.apply({**namespace, "metadata": {**name, "labels": level}})
+    ran = environment.deploy(text.replace("1g", "64m")).expect(1)
+    assert "hint: deploy with --pod-security restricted\n" in ran.stderr
+
+
 def test_no_storage(environment: Environment) -> None:
     """A volume of a storage class that is not there is reported as that, not as a pod that waits."""
     text = f"{HEAD}  app: {{<<: *app, volumes: ['data:/data']}}\nvolumes: {{data: {{driver_opts: {{class: nope}}}}}}\n"

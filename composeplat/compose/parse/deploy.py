@@ -7,7 +7,7 @@ from dataclasses import field
 
 from composeplat.compose.model import ALWAYS, NEVER, ON_FAILURE, Resources
 from composeplat.compose.nodes import Scalar
-from composeplat.compose.origins import request_path
+from composeplat.compose.origins import amount_path, request_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.cpu_quota import quota_parser, shares_parser
 from composeplat.compose.parse.fields import Field, Section
@@ -192,6 +192,7 @@ def _resources(service: Section, compose: Section | None, reservations: Section 
         (service, "cpus", parse_cpus),
         (service, "cpu_count", lambda text: 1000 * parse_int(text, highest=_MAX_COUNT)),
         (service, "cpu_quota", quota_parser(service)),
+        resource="cpu",
     )
     return Resources(
         limit_cpu=limit_cpu,
@@ -199,23 +200,26 @@ def _resources(service: Section, compose: Section | None, reservations: Section 
             (limits, "memory", _parse_decimal_size),
             (compose_limits, "memory", parse_memory),
             (service, "mem_limit", parse_memory),
+            resource="memory",
         ),
         request_cpu=_first(
             (requests, "cpu", parse_cpus),
             (reservations, "cpus", parse_cpus),
             (service, "cpu_shares", shares_parser(service, limit_cpu)),
-            request_of="cpu",
+            resource="cpu",
+            is_request=True,
         ),
         request_memory=_first(
             (requests, "memory", _parse_decimal_size),
             (reservations, "memory", parse_memory),
             (service, "mem_reservation", parse_memory),
-            request_of="memory",
+            resource="memory",
+            is_request=True,
         ),
     )
 
 
-def _first(*places: tuple[Section | None, str, Parser], request_of: str = "") -> int | None:
+def _first(*places: tuple[Section | None, str, Parser], resource: str, is_request: bool = False) -> int | None:
     """Read all places, to report each invalid value, and return the first; 0 means no limit, as in Compose.
 
     A later place with another value gets a warning.
@@ -228,9 +232,17 @@ def _first(*places: tuple[Section | None, str, Parser], request_of: str = "") ->
             continue
         if chosen is None:
             chosen = value
-            if request_of:
-                path = request_path(str(found.path[1]), request_of)
-                found.ctx.origins.put_alias(path, found.node, found.path)
+            _record(found, resource, is_request=is_request)
         elif value != chosen:
             found.report("overridden-key", "differs from a more explicit key, which wins", "keep one of them")
     return chosen or None
+
+
+def _record(found: Field, resource: str, *, is_request: bool) -> None:
+    """Record the place of a limit or a request for later messages; limits are read first."""
+    service, origins = str(found.path[1]), found.ctx.origins
+    if is_request:
+        origins.put_alias(request_path(service, resource), found.node, found.path)
+    amount = amount_path(service, resource)
+    if not origins.has(*amount):
+        origins.put_alias(amount, found.node, found.path)
