@@ -20,14 +20,14 @@ from tests.golang.modules import go
 from tests.golang.notices import make_notices
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_link() -> None:
     """Syncing, sessions, forwards and the lies of a container: the module's own tests pass."""
     done = go(LINK.module, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("system", "processor"), OTHER_MACHINES)
 def test_the_link_is_built_for_other_machines(tmp_path: Path, system: str, processor: str) -> None:
     """The program of a person's machine is built for macOS and Windows, the agent for both processors of nodes."""
@@ -38,7 +38,7 @@ def test_the_link_is_built_for_other_machines(tmp_path: Path, system: str, proce
         assert Path(output).stat().st_size > 1_000_000
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_link_without_what_only_linux_has() -> None:
     """Folders, links in them and their watching by what macOS and Windows have: Go's roots, and events as kqueue's."""
     safety = "Agent|Link|Outside|Ignored|LostRoot"
@@ -49,14 +49,14 @@ def test_the_link_without_what_only_linux_has() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_frontdoor_module() -> None:
     """Routes, certificates, pipes and whom the local cluster's entry point lets in: the module's own tests pass."""
     done = go(FRONTDOOR.module, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_mirror_module() -> None:
     """Authorities, logins, tokens, redirects, broken transfers, rate limits, proxies: the module's own tests pass."""
     done = go(MIRROR.module, "test", "./...")
@@ -86,7 +86,7 @@ def test_hostile_agents_for_long() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_notices_of_the_agent() -> None:
     """The helper image had libraries in it without their licenses; it has those of what is really in the agent."""
     notices = NOTICES.read_text(encoding="utf-8")
