@@ -79,7 +79,6 @@ def test_options_that_go_together(tmp_path: Path) -> None:
         assert output in outcome.stderr
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_setup_that_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     """SIGTERM and SIGHUP end the build too: it ran for minutes, on all processors, and nobody waited for it."""

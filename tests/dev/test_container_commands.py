@@ -57,7 +57,6 @@ def test_the_pod_of_a_command() -> None:
     assert choose_pod([crashing], "web") == ""
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.usefixtures("program")
 def test_a_command_that_is_ended(tmp_path: Path) -> None:
     """SIGTERM ends the program too, which restores the terminal first; it was killed, and the terminal stayed raw."""
@@ -74,7 +73,6 @@ def test_a_command_that_is_ended(tmp_path: Path) -> None:
     assert not [*tmp_path.glob("composeplat-*")]
 
 
-@pytest.mark.timeout(60)
 def test_ctrl_c_before_the_command_runs(tmp_path: Path) -> None:
     """While the program that connects is waited for, Ctrl-C is not the command's yet: it had no effect."""
     lock = tmp_path / "locks" / LINK.name

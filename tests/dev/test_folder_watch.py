@@ -6,8 +6,6 @@ import os
 import queue
 from pathlib import Path
 
-import pytest
-
 from composeplat.compose.watch_model import WatchAction, WatchRule
 from composeplat.dev.folder_watch import (
     FolderChange,
@@ -49,7 +47,6 @@ def test_events() -> None:
     assert str(read_event({"event": "failed", "reason": "why"})) == "why"
 
 
-@pytest.mark.timeout(30)
 def test_it_ends_with_its_input(tmp_path: Path) -> None:
     """The program ends with the block, and says nothing more."""
     found: queue.Queue[Found] = queue.Queue()
@@ -60,7 +57,6 @@ def test_it_ends_with_its_input(tmp_path: Path) -> None:
     assert found.empty()
 
 
-@pytest.mark.timeout(30)
 def test_it_ends_by_itself(tmp_path: Path) -> None:
     """A program that was killed is an error: nothing would be copied, and nobody would know."""
     found: queue.Queue[Found] = queue.Queue()

@@ -21,7 +21,6 @@ def link(tmp_path: Path) -> Link:
     return Link(program, place, (), Session())
 
 
-@pytest.mark.timeout(30)
 def test_asked_to_end_before_it_began(link: Link) -> None:
     """A SIGTERM that came just before the program was started was lost."""
     link.end()
@@ -29,7 +28,6 @@ def test_asked_to_end_before_it_began(link: Link) -> None:
     assert link.run(os.environ, print) == 128 + 15
 
 
-@pytest.mark.timeout(30)
 def test_interrupted_before_it_began(link: Link) -> None:
     """So was a Ctrl-C: it is the program's in the container, and there was none."""
     link.interrupt()

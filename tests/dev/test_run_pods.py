@@ -57,7 +57,6 @@ def test_a_pod_that_can_not_be_deleted(server: Server) -> None:
     assert [asked.method for asked in server.asked][-1] == "DELETE"
 
 
-@pytest.mark.timeout(60)
 def test_a_container_that_others_have_added(server: Server) -> None:
     """The command runs once the pod's own container does; one of a service mesh may run before."""
     with Api(server.access) as api:

@@ -98,7 +98,6 @@ def lease_changes(server: Server) -> list[Any]:
     return [body["metadata"]["annotations"][LEASE_ANNOTATION] for body in bodies if "annotations" in body["metadata"]]
 
 
-@pytest.mark.timeout(60)
 def test_the_lease_while_a_container_starts(
     development: Development, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +116,6 @@ def test_the_lease_while_a_container_starts(
     assert json.loads(first)["id"] == json.loads(second)["id"]
 
 
-@pytest.mark.timeout(60)
 def test_a_service_that_is_given_back_while_a_container_starts(development: Development, server: Server) -> None:
     """The wait ends: nobody will start the container any more."""
     server.answers[DEPLOYMENTS] = given(WEB)

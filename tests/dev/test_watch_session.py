@@ -82,7 +82,6 @@ class Program:
     path = "/nowhere"
 
 
-@pytest.mark.timeout(60)
 def test_watching_ends_during_a_build(session: WatchSession, work: Builds) -> None:
     """A watch whose watcher ends while an image is built ends then: it waited for changes that nobody reported."""
 
@@ -102,7 +101,6 @@ def answer_with_a_pod(server: Server) -> Object:
     return web
 
 
-@pytest.mark.timeout(60)
 def test_a_change_while_the_cluster_does_not_answer(
     session: WatchSession, work: Builds, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +137,6 @@ def test_a_change_while_the_cluster_does_not_answer(
     assert problems(work) == ["no cluster"]
 
 
-@pytest.mark.timeout(60)
 def test_changes_during_a_copy_are_one_copy(
     session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +174,6 @@ def test_changes_during_a_copy_are_one_copy(
     assert copies(work) == [(1, 0), (2, 1)]
 
 
-@pytest.mark.timeout(60)
 def test_a_change_while_a_container_is_not_reached(
     session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +209,6 @@ def test_a_change_while_a_container_is_not_reached(
     assert not any(event["new_pods"] for event in work.events if event["event"] == "copied")
 
 
-@pytest.mark.timeout(60)
 def test_a_file_that_can_not_be_read_for_a_moment(
     session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,6 @@ def test_a_short_round(tmp_path: Path) -> None:
 
 
 @pytest.mark.endurance
-@pytest.mark.timeout(0)
 def test_a_long_round(tmp_path: Path) -> None:
     """Nor do ten minutes of them."""
     fuzz(600, tmp_path / "work")

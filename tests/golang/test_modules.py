@@ -94,7 +94,6 @@ def test_the_notices_of_the_agent() -> None:
     assert all(name in notices for name in ("mutagen-io/mutagen", "golang.org/x/sys", "creack/pty", "protobuf", "MIT"))
 
 
-@pytest.mark.timeout(120)
 def test_more_folders_than_can_be_watched(tmp_path: Path) -> None:
     """If the kernel has no more watches, that is reported with the setting to raise; changes are still synced."""
     toolchain = Toolchain(os.environ)

@@ -42,7 +42,6 @@ GATEWAY, CLUSTER = "198.51.100.2", "198.51.100.100"
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.timeout(180),
     NEEDS_ROOT,
 ]
 

@@ -278,7 +278,6 @@ def status(cluster: LocalCluster, *args: str) -> Outcome:
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(240)
 def test_a_cluster_with_a_full_etcd_works_again(cluster: LocalCluster) -> None:
     """The status says that etcd is full; the cleaner makes space, and no object is lost."""
     with Api(cluster.access) as api:

@@ -38,7 +38,6 @@ LIMIT = "You have reached your unauthenticated pull rate limit."
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.timeout(120),
     NEEDS_ROOT,
 ]
 

@@ -39,7 +39,6 @@ LISTENING = "0A"
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.timeout(120),
     NEEDS_ROOT,
 ]
 
