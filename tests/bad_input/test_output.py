@@ -116,7 +116,7 @@ def test_what_is_not_ours_stays(project: Project) -> None:
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(os.path.relpath(folder.path / "out" / "s.yaml"))
 
-    folder.write({"compose.yaml": GOOD.replace("web", "db")}).run("render", "-o", "out", timeout=20).assert_success()
+    folder.write({"compose.yaml": GOOD.replace("web", "db")}).run("render", "-o", "out", timeout=60).assert_success()
 
     assert names(folder.path / "out") == ["junk.yaml", "mine.yaml", "pipe.yaml", "s.yaml", "service-db.yaml"]
 

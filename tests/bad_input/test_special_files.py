@@ -380,6 +380,6 @@ def test_the_command_does_not_wait_for_a_pipe(args: tuple[str, ...], project: Pr
     folder = project(SERVICES)
     os.mkfifo(folder.path / "odd")
 
-    outcome = folder.run("render", *args, timeout=20).assert_invalid()
+    outcome = folder.run("render", *args, timeout=60).assert_invalid()
 
     assert outcome.stderr == "odd:1:1: error: 'odd' is not an ordinary file [unreadable-file]\n1 error\n"

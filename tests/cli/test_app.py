@@ -217,7 +217,7 @@ def test_interrupt(project: Project) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"reading\n"
         process.send_signal(signal.SIGINT)
-        _, messages = process.communicate(timeout=20)
+        _, messages = process.communicate(timeout=60)
 
     assert process.returncode == 130
     assert b"Traceback" not in messages

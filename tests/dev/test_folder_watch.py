@@ -52,7 +52,7 @@ def test_it_ends_with_its_input(tmp_path: Path) -> None:
     found: queue.Queue[Found] = queue.Queue()
     line = '{"event": "problem", "folder": 0, "path": "", "reason": "why"}'
     with watching_folders(program(tmp_path, f"echo '{line}'; cat >/dev/null"), [FOLDER], os.environ, found.put):
-        assert found.get(timeout=20) == FolderProblem(0, "", "why")
+        assert found.get(timeout=60) == FolderProblem(0, "", "why")
 
     assert found.empty()
 
@@ -61,4 +61,4 @@ def test_it_ends_by_itself(tmp_path: Path) -> None:
     """A program that was killed is an error: nothing would be copied, and nobody would know."""
     found: queue.Queue[Found] = queue.Queue()
     with watching_folders(program(tmp_path, "exit 1"), [FOLDER], os.environ, found.put):
-        assert str(found.get(timeout=20)) == "the program that watches files has ended"
+        assert str(found.get(timeout=60)) == "the program that watches files has ended"

@@ -32,7 +32,7 @@ def test_variables_of_a_hook(project: Project) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=20,
+        timeout=60,
     )
 
     found = dict(line.split("=", 1) for line in done.stdout.splitlines())

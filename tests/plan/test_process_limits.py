@@ -29,7 +29,7 @@ def run_script(project: Project, soft: int, hard: int) -> subprocess.CompletedPr
     busybox = shutil.which("busybox")
     assert busybox, "apt-get install busybox-static"
     command = ["bash", "-c", 'ulimit -n 500; exec "$@"', "bash", busybox, *(arg.replace("$$", "$") for arg in args)]
-    return subprocess.run(command, user=_NOBODY, capture_output=True, text=True, check=True, timeout=20, cwd="/")
+    return subprocess.run(command, user=_NOBODY, capture_output=True, text=True, check=True, timeout=60, cwd="/")
 
 
 @pytest.mark.parametrize(("soft", "hard"), [pytest.param(300, 400, id="lower"), pytest.param(500, 500, id="equal")])
