@@ -17,6 +17,7 @@ from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.plan.desired import ImageBuild, Plan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 #: Pulumi's message about the whole run, beside the one about the resource.
 _NOISE = ("update failed", "preview failed")
@@ -26,13 +27,12 @@ _RESOURCE = re.compile(r'resource "urn:[^"]+" was not successfully \w+ by the Ku
 
 
 def find_refusals(
-    events: Events, plan: Plan, why_not_built: Callable[[ImageBuild, str], Cause]
+    events: Events, plan: Plan, chosen: Collection[str], why_not_built: Callable[[ImageBuild, str], Cause]
 ) -> Iterable[tuple[str, Cause]]:
-    """What Pulumi, the API server or a builder refused: service by service, and why.
+    """What Pulumi, the API server or a builder refused: by each of the chosen services that lacks it, and why.
 
     A service that a dependency held back has failed before: the gate has recorded its cause.
     """
-    services = {service.cluster_name: service.name for service in plan.services}
     images = {image_urn(plan, image): image for image in plan.images}
     for urn, texts in events.messages.items():
         text = next((text for text in texts if not text.startswith(_NOISE)), "")
@@ -48,7 +48,22 @@ def find_refusals(
                 code=CauseCode.REFUSED, message=f"{what} could not be {done}: {_sentence(text)}", has_subject=True
             )
         name = ResourceName.from_urn(urn)
-        yield (services.get(name.key.name, name.key.name) if name else last_part(urn)), cause
+        for service in _users_of(name.key, plan, chosen) if name else [last_part(urn)]:
+            yield service, cause
+
+
+def _users_of(key: ResourceKey, plan: Plan, chosen: Collection[str]) -> list[str]:
+    """The services that a resource is of, or that need it: Pulumi skips what needs it without an event."""
+    own = [s.name for s in plan.services if key.kind.is_of_service and s.cluster_name == key.name]
+    if key.kind is ResourceKind.WORKLOAD:
+        # What comes after it waits for its service, not for the object.
+        needing = set(own)
+    elif key.kind is ResourceKind.ENDPOINT:
+        needing = {name for endpoint in plan.endpoints if endpoint.name == key.name for name, _ in endpoint.routes}
+    else:
+        needing = {s.name for s in plan.services if any(key in desired.needs for desired in s.objects)}
+    users = plan.with_pods_of(needing) & set(chosen)
+    return list(dict.fromkeys((*own, *sorted(users)))) or [key.name]
 
 
 def find_blocked(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict[str, Cause]:

@@ -41,7 +41,7 @@ def note_refusals(stack: Stack, monitor: Monitor, events: Events, result: Pulumi
     def why_not_built(image: ImageBuild, text: str) -> Cause:
         return _cause_of_build(stack, image, text)
 
-    for name, cause in find_refusals(events, monitor.plan, why_not_built):
+    for name, cause in find_refusals(events, monitor.plan, monitor.chosen, why_not_built):
         monitor.fail(name, cause)
     still_to_come = monitor.chosen - monitor.causes.keys() - monitor.applied.keys()
     for name, cause in find_blocked(monitor.plan, monitor.causes.keys(), still_to_come).items():

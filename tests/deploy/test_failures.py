@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from composeplat.local.images import File, Image, push
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
 
 REGISTRY = f"localhost:{PORTS['registry']}"
+POLICIES = "admissionregistration.k8s.io/v1"
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 
 
@@ -236,22 +239,22 @@ def test_one_of_two_ports(environment: Environment) -> None:
     assert "app: nothing listens on port 8123, where endpoint 'env' leads" in ran.stderr
 
 
-def test_refused_by_a_policy(environment: Environment) -> None:
-    """What an admission policy refuses is reported in its own words; the other services are deployed."""
+@contextlib.contextmanager
+def refusing(environment: Environment, resource: str, version: str, group: str = "") -> Iterator[None]:
+    """Let an admission policy refuse to create objects of a kind that are named ``bad``."""
     name = f"no-{environment.namespace}"
-    policies = kind_path("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
-    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
-    version = "admissionregistration.k8s.io/v1"
+    policies = kind_path(POLICIES, "ValidatingAdmissionPolicy")
+    rule = {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"], "resources": [resource]}
     policy = {
-        "apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "apiVersion": POLICIES, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
         "spec": {
             "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": "object.metadata.name != 'bad'", "message": "the name bad is bad"}],
+            "validations": [{"expression": "!object.metadata.name.endsWith('bad')", "message": "the name bad is bad"}],
         },
     }  # fmt: skip
     selector = {"matchLabels": {"kubernetes.io/metadata.name": environment.namespace}}
     binding = {
-        "apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "apiVersion": POLICIES, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
         "spec": {
             "policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": selector},
         },
@@ -260,14 +263,43 @@ def test_refused_by_a_policy(environment: Environment) -> None:
         api.apply(policy)
         api.apply(binding)
         try:
-            ran = environment.deploy(f"{HEAD}  bad: *app\n  good: *app\n").expect(1)
+            yield
         finally:
             api.delete(f"{policies}/{name}")
             api.delete(f"{policies.removesuffix('ies')}ybindings/{name}")
 
+
+def test_refused_by_a_policy(environment: Environment) -> None:
+    """What an admission policy refuses is reported in its own words; the other services are deployed."""
+    with refusing(environment, "deployments", "v1", "apps"):
+        ran = environment.deploy(f"{HEAD}  bad: *app\n  good: *app\n").expect(1)
+
     assert "services.bad: Deployment 'bad' could not be created" in ran.stderr
     assert "the name bad is bad" in ran.stderr
     assert environment.pods("good") != []
+
+
+def test_a_refused_object_of_several_services(environment: Environment) -> None:
+    """Each service that needs a refused object has failed at once, also in pods from before; the others run."""
+    full = f"x-platform: {{full: true}}\n{HEAD}"
+    old = f"{full}  web: *app\n  good: *app\n"
+    environment.deploy(old).expect()
+    new = (
+        f"{full}  web: {{<<: *app, configs: [bad]}}\n  api: {{<<: *app, configs: [bad]}}\n"
+        "  last: {<<: *app, depends_on: [api]}\n  good: {<<: *app, environment: {A: b}}\n"
+        "configs: {bad: {content: c}}\n"
+    )
+    with refusing(environment, "configmaps", "v1"):
+        ran = environment.deploy(new).expect(1)
+
+    found = sorted(line.partition(": error: ")[2] for line in ran.stderr.splitlines() if ": error: " in line)
+    assert [line.partition(": ")[0] for line in found] == ["services.api", "services.last", "services.web"]
+    for line in (found[0], found[2]):
+        assert "could not be created: " in line
+        assert "the name bad is bad" in line
+    assert "waits for api, which failed" in found[1]
+    assert ran.seconds < 60
+    environment.deploy(new).expect()
 
 
 def test_no_cluster(environment: Environment) -> None:

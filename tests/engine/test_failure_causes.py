@@ -18,6 +18,7 @@ services:
   api: {image: x, depends_on: [db]}
   db: {image: x}
 """
+SERVICES = ("api", "db", "web")
 SERVICE = "urn:pulumi:team::demo::composeplat:index:ComposeStack$composeplat:index:Service"
 WORKLOAD = f"{SERVICE}$kubernetes:apps/v1:Deployment::demo-workload"
 
@@ -42,7 +43,7 @@ def test_refused_by_the_server(plan: Plan) -> None:
     events = Events(changes={urn: change}, messages={urn: ["update failed", text]})
 
     message = "Deployment 'api' could not be created: deployments.apps \"api\" is forbidden: quota"
-    assert list(find_refusals(events, plan, not_built)) == [
+    assert list(find_refusals(events, plan, SERVICES, not_built)) == [
         ("api", Cause(code=CauseCode.REFUSED, message=message, has_subject=True))
     ]
 
@@ -55,7 +56,7 @@ def test_refused_changes(plan: Plan, operation: Operation, done: str) -> None:
     """The message has what was tried: an object that was there is not one that could not be created."""
     urn = f"{WORKLOAD}/api"
     change = Change(urn=urn, operation=operation, kind="Deployment", name="api")
-    ((_, cause),) = find_refusals(Events(changes={urn: change}, messages={urn: ["quota"]}), plan, not_built)
+    ((_, cause),) = find_refusals(Events(changes={urn: change}, messages={urn: ["quota"]}), plan, SERVICES, not_built)
 
     assert cause.message == f"Deployment 'api' could not be {done}: quota"
 
@@ -65,16 +66,60 @@ def test_an_object_that_no_event_has_reported_of(plan: Plan) -> None:
     events = Events(messages={f"{WORKLOAD}/api": ["no"]})
 
     message = "demo-workload/api could not be created: no"
-    assert list(find_refusals(events, plan, not_built)) == [
+    assert list(find_refusals(events, plan, SERVICES, not_built)) == [
         ("api", Cause(code=CauseCode.REFUSED, message=message, has_subject=True))
     ]
+
+
+SHARED = """\
+services:
+  web: {image: x, configs: [web], volumes: ['data:/data']}
+  api: {image: x, volumes: ['data:/data']}
+  app: {image: x, configs: [web], depends_on: [other]}
+  sidecar: {image: x, network_mode: 'service:app', environment: {A: b}}
+  other: {image: x}
+configs: {web: {content: c}}
+volumes: {data: }
+"""
+STACK = "urn:pulumi:team::demo::composeplat:index:ComposeStack"
+
+
+@pytest.mark.parametrize(
+    ("resource", "services"),
+    [
+        pytest.param("kubernetes:core/v1:ConfigMap::demo-config/web", ["app", "sidecar", "web"], id="config"),
+        pytest.param("kubernetes:core/v1:PersistentVolumeClaim::demo-claim/data", ["api", "web"], id="claim"),
+        pytest.param("kubernetes:core/v1:Secret::demo-environment/sidecar", ["sidecar", "app"], id="of one in a pod"),
+        pytest.param("kubernetes:apps/v1:Deployment::demo-workload/app", ["app", "sidecar"], id="shared pod"),
+        pytest.param("kubernetes:apps/v1:Deployment::demo-workload/other", ["other"], id="dependency"),
+        pytest.param("kubernetes:core/v1:ConfigMap::demo-config/unused", ["unused"], id="of no service"),
+    ],
+)
+def test_a_refused_object_fails_its_users(project: Project, resource: str, services: list[str]) -> None:
+    """Each service that needs a refused object has failed, as Pulumi does not create its pods."""
+    plan = project(SHARED).read(namespace="team", full=True).plan
+    assert plan is not None
+    events = Events(messages={f"{STACK}${resource}": ["no"]})
+
+    found = list(find_refusals(events, plan, plan.select_services(()), not_built))
+    assert [service for service, _ in found] == services
+    assert {cause.code for _, cause in found} == {CauseCode.REFUSED}
+
+
+def test_only_chosen_users_fail(project: Project) -> None:
+    """A deploy of some services says nothing of others that use the same object."""
+    plan = project(SHARED).read(namespace="team", full=True).plan
+    assert plan is not None
+    events = Events(messages={f"{STACK}$kubernetes:core/v1:PersistentVolumeClaim::demo-claim/data": ["no"]})
+
+    assert [service for service, _ in find_refusals(events, plan, {"api"}, not_built)] == ["api"]
 
 
 def test_a_build(plan: Plan) -> None:
     """Why an image was not built is asked of who knows builds."""
     events = Events(messages={f"{SERVICE}$docker-build:index:Image::demo-image/web": ["exit code: 1"]})
 
-    assert list(find_refusals(events, plan, not_built)) == [
+    assert list(find_refusals(events, plan, SERVICES, not_built)) == [
         ("web", Cause(code=CauseCode.BUILD, message="web: exit code: 1"))
     ]
 
@@ -89,7 +134,7 @@ def test_a_build(plan: Plan) -> None:
 )
 def test_no_refusal(plan: Plan, messages: dict[str, list[str]]) -> None:
     """The message about no object, or of the whole, blames no service."""
-    assert list(find_refusals(Events(messages=messages), plan, not_built)) == []
+    assert list(find_refusals(Events(messages=messages), plan, SERVICES, not_built)) == []
 
 
 def test_those_that_wait_are_held_up(plan: Plan) -> None:
