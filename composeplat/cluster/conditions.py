@@ -16,7 +16,7 @@ from enum import IntEnum
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
 from composeplat.cluster.failure_causes import format_times, pod_failure_cause
-from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
+from composeplat.cluster.jobs import describe_disruption, job_failure_cause, job_retry_cause
 from composeplat.cluster.refused_pods import node_refusal_cause, pod_creation_failure_cause
 from composeplat.cluster.scheduling import is_node_coming, is_room_coming
 from composeplat.cluster.snapshot import (
@@ -28,6 +28,7 @@ from composeplat.cluster.snapshot import (
     has_ended,
     held_by_others,
     init_container_statuses,
+    is_completed,
     is_of_others,
     is_ready,
     is_running,
@@ -131,20 +132,21 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
         return _failed(job_failure_cause(job, failed, pods), 0, 1, names)
-    alive = [pod for pod in pods if not has_ended(pod)]
+    # The next try begins while a pod ends that was evicted or deleted.
+    alive = list(filter(_is_alive, pods))
     cause = next((c for c in (pod_failure_cause(p, snapshot, is_job=True) for p in alive) if c), None)
     if cause is None and len(alive) < job["spec"].get("parallelism", 1):
         cause = pod_creation_failure_cause(job, snapshot) or node_refusal_cause(pods)
     if cause:
         return _failed(cause, 0, 1, names)
     retry = job_retry_cause(job, pods)
-    if any(is_running(pod) for pod in pods):
+    if any(is_running(pod) for pod in pods if _is_alive(pod) or is_completed(pod)):
         return _running_job(retry, names)
     held = next(filter(None, map(held_by_others, alive)), ())
     if held:
         message = f"its container has ended, but '{held[0]}' in its pod still runs, which is no service"
         return ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=names)
-    message = _waiting_reason(alive, snapshot) or (retry.message if retry else "")
+    message = _waiting_reason(alive, snapshot) or describe_disruption(pods) or (retry.message if retry else "")
     return ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=names, retry=retry)
 
 

@@ -587,6 +587,83 @@ def test_a_job_without_tries_left() -> None:
     assert (status.state, status.retry, status.message) == (WorkloadState.WAITING, None, "")
 
 
+def disrupted(made: Object, reason: str, text: str = "") -> Object:
+    """A pod that something else than its program ends."""
+    conditions = [*made["status"]["conditions"], {"type": "DisruptionTarget", "status": "True", "reason": reason}]
+    return {**made, "status": {**made["status"], "conditions": conditions, **({"message": text} if text else {})}}
+
+
+def deleted(made: Object, at: str, grace: int = 0) -> Object:
+    times = {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
+    return {**made, "metadata": {**made["metadata"], **times}}
+
+
+@pytest.mark.parametrize(
+    ("tried", "message"),
+    [
+        pytest.param(
+            disrupted(pod(MIGRATE, state=ended(143)), "EvictionByEvictionAPI"),
+            "was evicted from its node",
+            id="drained",
+        ),
+        pytest.param(
+            disrupted(pod(MIGRATE, state=ended(137)), "PreemptionByScheduler"),
+            "was evicted from its node, for a pod of higher priority",
+            id="preempted",
+        ),
+        pytest.param(
+            disrupted(pod(MIGRATE, state=ended(137)), "TerminationByKubelet", "The node was low on memory"),
+            "was ended by its node: The node was low on memory",
+            id="node pressure",
+        ),
+        pytest.param(
+            disrupted(pod(MIGRATE, state=ended(137)), "OfAnotherRelease"), "was ended from outside", id="unknown reason"
+        ),
+        # Its deletion began 2 s before it ended.
+        pytest.param(
+            deleted(pod(MIGRATE, state=ended(143)), "2025-06-01T12:00:28Z", 30),
+            "was deleted while it ran",
+            id="deleted",
+        ),
+        pytest.param(
+            deleted(pod(MIGRATE, state=running()), "2025-06-01T12:00:28Z", 30), "was deleted while it ran", id="ending"
+        ),
+    ],
+)
+def test_a_job_whose_pod_was_removed(tried: Object, message: str) -> None:
+    """Its program has not failed: the next try is waited for, and only a Job without further tries has failed."""
+    waits = ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=("migrate-x7k2p",))
+    cause = Cause(
+        code=CauseCode.JOB_FAILED, message=message, hint=RERUN, logs=True, pod="migrate-x7k2p", container="migrate"
+    )
+
+    assert status_of(TRYING, tried) == waits
+    new = pod(MIGRATE, "second", state=running(), created="2025-06-01T12:00:09Z")
+    assert status_of(TRYING, tried, new) == replace(RUNNING_JOB, pods=("migrate-x7k2p", "migrate-second"))
+    assert failed(cause, "migrate-x7k2p") == status_of(job(condition="Failed"), tried)
+
+
+def test_a_job_whose_failed_pod_is_deleted() -> None:
+    """A program that had failed before its pod was deleted has failed."""
+    tried = deleted(FIRST, "2025-06-01T12:10:00Z")
+
+    assert status_of(TRYING, tried).retry == RETRY
+
+
+def test_a_job_that_failed_after_it_was_evicted() -> None:
+    """A try that was evicted counts for the number of tries, as the controller counts it, and explains nothing."""
+    evicted = disrupted(
+        pod(MIGRATE, "early", state=ended(143), created="2025-06-01T10:00:00Z"), "EvictionByEvictionAPI"
+    )
+    retry = status_of(TRYING, FIRST, evicted).retry
+    later = disrupted(pod(MIGRATE, "later", state=ended(143), created="2025-06-01T12:00:00Z"), "EvictionByEvictionAPI")
+
+    assert retry is not None
+    assert retry.message == "failed with exit status 3 in try 2 of 3, and tries again"
+    assert status_of(TRYING, FIRST, later).retry == RETRY
+    assert status_of(job(condition="Failed"), FIRST, later).message == "failed with exit status 3, after 2 tries"
+
+
 def test_job_with_a_failing_pod() -> None:
     """What no waiting mends fails a Job before it has had a try."""
     cause = status_of(MIGRATE, pod(MIGRATE, state=waiting("InvalidImageName"))).cause

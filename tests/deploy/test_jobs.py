@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -9,6 +12,8 @@ import pytest
 
 from composeplat.cluster.api import kind_path
 from composeplat.local.cluster import LocalCluster
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import KUBE
 from tests.deploy.conftest import SLEEP, Environment, Ran, an_environment, until
 
 FILES = {
@@ -130,3 +135,57 @@ def test_a_first_try_is_reported_within_seconds(environment: Environment) -> Non
     assert "services.migrate: has not completed after 15 s: failed with exit status 3 in try" in rest
     assert rest.count("    no table\n") == 2
     assert process.wait() == 1
+
+
+def evict(environment: Environment, pod: str) -> None:
+    """Evict a pod as the drain of its node does."""
+    names = {"name": pod, "namespace": environment.namespace}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": names}
+    path = f"{kind_path('v1', 'Pod', environment.namespace)}/{pod}/eviction"
+    kubectl = [str(Toolchain(os.environ).need(KUBE).path), "kubectl"]
+    kubectl.append(f"--kubeconfig={environment.cluster.layout.kubeconfig}")
+    subprocess.run([*kubectl, "create", "--raw", path, "-f", "-"], input=json.dumps(eviction), text=True, check=True)
+
+
+MIGRATION = f"""\
+services:
+  migrate:
+    image: busybox:1.37
+    command: sh -c 'trap "sleep 3; exit 3" TERM; echo begun; for i in 1 2 3 4 5 6 7 8; do sleep 1; done'
+    restart: RESTART
+  web:
+    image: busybox:1.37
+    command: "{SLEEP}"
+    stop_grace_period: 0
+    depends_on: {{migrate: {{condition: service_completed_successfully}}}}
+"""
+
+
+def evict_during_deploy(environment: Environment, restart: str) -> tuple[int, str]:
+    """Evict the pod of a job while a deploy waits for it; return the deploy's exit status and messages."""
+    environment.write(MIGRATION.replace("RESTART", restart))
+    process = environment.start("deploy", "--progress", "plain")
+    (pod,) = until(lambda: [found for found in environment.pods("migrate") if found["status"]["phase"] == "Running"])
+    evict(environment, pod["metadata"]["name"])
+    _, messages = process.communicate(timeout=240)
+    return process.returncode, messages
+
+
+def test_an_evicted_pod_is_no_failed_try(environment: Environment) -> None:
+    """A deploy waits for the next pod of a job whose pod is evicted, and warns of no failure."""
+    status, messages = evict_during_deploy(environment, "on-failure")
+
+    assert status == 0, messages
+    assert "[job-retry]" not in messages
+    (web,) = environment.pods("web")
+    assert web["status"]["phase"] == "Running"
+
+
+def test_an_evicted_job_without_further_tries(environment: Environment) -> None:
+    """A job that may run only once has failed, and not its program."""
+    status, messages = evict_during_deploy(environment, "'no'")
+
+    assert status == 1
+    assert "services.migrate: was evicted from its node [deploy-failed]" in messages
+    assert "hint: run it again with --rerun-jobs" in messages
+    assert "services.web: waits for migrate, which was evicted from its node" in messages
