@@ -61,6 +61,17 @@ class HealthMonitor:
         """Count the cluster as silent until its next answer: another request got none."""
         self._asked = self._asked or time.monotonic()
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether a request would have to wait for its answer."""
+        return self.silence > _WARN_AFTER_S
+
+    def bear(self, error: ApiError) -> None:
+        """Let a wait continue whose request got no answer: :meth:`check` ends it. What the server refuses is raised."""
+        if not _is_unanswered(error):
+            raise error
+        self.mark_silent()
+
     def check(self) -> None:
         """Report a cluster that does not answer, and raise if it has been silent for too long."""
         if self._failure is not None:
@@ -82,7 +93,7 @@ class HealthMonitor:
 
     def require_answers(self) -> None:
         """Raise if the cluster does not answer, before work that can be left out and would wait for it."""
-        if self.silence > _WARN_AFTER_S:
+        if self.is_silent:
             raise ApiError(0, f"the API server at {self.access.address} does not answer")
 
     def _run(self) -> None:
@@ -97,5 +108,10 @@ def _answers(api: Api, path: str) -> bool:
     try:
         api.get(path)
     except ApiError as error:
-        return 0 < error.status < http.client.INTERNAL_SERVER_ERROR
+        return not _is_unanswered(error)
     return True
+
+
+def _is_unanswered(error: ApiError) -> bool:
+    """Whether the server could not be asked, or can't answer."""
+    return not error.status or error.status >= http.client.INTERNAL_SERVER_ERROR

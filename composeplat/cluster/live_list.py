@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.health import HealthMonitor
 from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watch_stream import WatchStream
@@ -100,22 +101,32 @@ class LiveList:
         self._changed.set()
 
 
-def wait_for(api: Api, path: str, check: Callable[[list[Object]], T], deadline: Deadline) -> T:
+def wait_for(
+    api: Api, path: str, check: Callable[[list[Object]], T], deadline: Deadline, health: HealthMonitor | None = None
+) -> T:
     """Wait until ``check`` of the objects of a path returns something true, and return that.
 
     Once the deadline has passed, the last answer is returned. The objects are watched: while none changes, next to
     nothing is requested. ``check`` is called often all the same, so it may raise to end the wait.
+    With ``health``, a cluster that does not answer is waited for, and the last objects are checked meanwhile.
     """
     live = LiveList(api.access, path)
     try:
-        live.read(api)
+        objects = live.read(api)
         listed_at = time.monotonic()
         while True:
             is_last = deadline.has_passed
-            if is_last or time.monotonic() - listed_at > _RELIST_INTERVAL_S:
-                live.list_again(api)
-                listed_at = time.monotonic()
-            answer = check(live.read(api))
+            if is_last or health is None or not health.is_silent:
+                try:
+                    if is_last or time.monotonic() - listed_at > _RELIST_INTERVAL_S:
+                        live.list_again(api)
+                        listed_at = time.monotonic()
+                    objects = live.read(api)
+                except ApiError as error:
+                    if is_last or health is None:
+                        raise
+                    health.bear(error)
+            answer = check(objects)
             if answer or is_last:
                 return answer
             live.wait(deadline.pause_s(_CHECK_INTERVAL_S))

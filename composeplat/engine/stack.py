@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from composeplat.cluster.api import Api
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.health import HealthMonitor
 from composeplat.cluster.identity import address_identity
 from composeplat.cluster.live_list import wait_for
@@ -103,25 +103,35 @@ class Stack:
         self.health.check()
 
     def poll(self, check: Callable[[], bool], deadline: Deadline) -> bool:
-        """Wait until ``check`` is true; return whether it was before the deadline. An interrupt raises."""
+        """Wait until ``check`` is true; return whether it was before the deadline.
 
-        def check_uninterrupted() -> bool:
-            self.stop_if_interrupted()
-            return check()
+        An interrupt raises. A cluster that does not answer is waited for, for as long as its health monitor does.
+        """
 
-        return poll(check_uninterrupted, deadline, interval_s=_POLL_INTERVAL_S)
+        def check_if_possible() -> bool:
+            self.check_can_continue()
+            if self.health.is_silent:
+                return False
+            try:
+                return check()
+            except ApiError as error:
+                self.health.bear(error)
+                return False
+
+        return poll(check_if_possible, deadline, interval_s=_POLL_INTERVAL_S)
 
     def watch(self, api: Api, path: str, check: Callable[[list[Object]], bool], deadline: Deadline) -> bool:
         """Wait until ``check`` is true of the objects of a path; return whether it was before the deadline.
 
-        The objects are watched: while none changes, next to nothing is requested. An interrupt raises.
+        The objects are watched: while none changes, next to nothing is requested. An interrupt raises, and a cluster
+        that does not answer is waited for, as :meth:`poll` does.
         """
 
-        def check_uninterrupted(objects: list[Object]) -> bool:
-            self.stop_if_interrupted()
+        def check_if_possible(objects: list[Object]) -> bool:
+            self.check_can_continue()
             return check(objects)
 
-        return wait_for(api, path, check_uninterrupted, deadline)
+        return wait_for(api, path, check_if_possible, deadline, self.health)
 
     def pause(self) -> None:
         """Sleep for a moment between two checks."""

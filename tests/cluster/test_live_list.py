@@ -9,6 +9,7 @@ from queue import Queue
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.health import HealthMonitor
 from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.snapshot import Object
 from composeplat.system.deadline import Deadline
@@ -174,3 +175,71 @@ def test_a_wait_in_vain(server: Server) -> None:
         assert not wait_for(api, PATH, gone, Deadline(0.3))
     events.put(None)
     assert server.paths.count(PATH) == 2
+
+
+@pytest.fixture
+def health(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[HealthMonitor]:
+    for name, seconds in (("_PING_INTERVAL_S", 0.01), ("_WARN_AFTER_S", 0.2), ("_MAX_SILENCE_S", 3.0)):
+        monkeypatch.setattr(f"composeplat.cluster.health.{name}", seconds)
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("composeplat.cluster.live_list._RELIST_INTERVAL_S", 0.05)
+    with HealthMonitor(server.access, "team", notes.append) as health:
+        notes.clear()
+        yield health
+
+
+notes: list[str] = []
+ILL = refusal(500, "etcd is ill")
+
+
+@pytest.mark.parametrize("answer", [Answer(silent=True), ILL], ids=["broken", "server error"])
+def test_a_wait_without_answers(server: Server, health: HealthMonitor, answer: Answer) -> None:
+    """A cluster that does not answer for a while is waited for, and then listed again."""
+
+    def check(objects: list[Object]) -> bool:
+        health.check()
+        server.otherwise = given(version="6") if notes else answer
+        return gone(objects)
+
+    with Api(server.access) as api:
+        assert wait_for(api, PATH, check, Deadline(60), health)
+    assert notes[0].endswith("does not answer; waiting for it, 3 s at most")
+
+
+def test_a_wait_that_never_gets_an_answer(server: Server, health: HealthMonitor) -> None:
+    """The health monitor ends it, and nothing is requested while the cluster is known to be silent."""
+    lists = 0
+
+    def check(_: list[Object]) -> bool:
+        nonlocal lists
+        health.check()
+        server.otherwise = ILL
+        if not notes:
+            lists = server.paths.count(PATH)
+        return False
+
+    with Api(server.access) as api, pytest.raises(ApiError, match=r"has not answered for 3 s$"):
+        wait_for(api, PATH, check, Deadline(60), health)
+    assert server.paths.count(PATH) <= lists + 1
+
+
+def test_a_wait_that_is_refused(server: Server, health: HealthMonitor) -> None:
+    """What the cluster refuses is no silence."""
+
+    def check(_: list[Object]) -> bool:
+        server.otherwise = refusal(403, "not any more")
+        return False
+
+    with Api(server.access) as api, pytest.raises(ApiError, match="not any more"):
+        wait_for(api, PATH, check, Deadline(60), health)
+
+
+def test_a_deadline_without_answers(server: Server, health: HealthMonitor) -> None:
+    """The last objects are not taken for the present ones."""
+
+    def check(_: list[Object]) -> bool:
+        server.otherwise = ILL
+        return False
+
+    with Api(server.access) as api, pytest.raises(ApiError, match="etcd is ill"):
+        wait_for(api, PATH, check, Deadline(0.5), health)

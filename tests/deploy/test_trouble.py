@@ -297,6 +297,51 @@ def test_silent_in_the_middle(environment: Environment, server: ApiServer, args:
     assert_sound(environment)
 
 
+#: Its pod needs a while to end.
+LINGERING = (
+    "services: {slow: {image: 'busybox:1.37', command: \"sh -c 'trap \\\"sleep 35; exit\\\" TERM; while :; do sleep 1;"
+    " done'\", stop_grace_period: 50s}}\n"
+)
+ENDING = [("sleep", "--timeout", "200"), ("destroy",)]
+
+
+@pytest.mark.parametrize(
+    "args", [ENDING[0], pytest.param(ENDING[1], marks=pytest.mark.endurance)], ids=lambda args: args[0]
+)
+def test_silent_while_pods_end(environment: Environment, server: ApiServer, args: tuple[str, ...]) -> None:
+    """A cluster that does not answer while a command waits for the end of pods is waited for, with a word about it."""
+    environment.deploy(LINGERING).expect()
+    running = begin(environment, *args)
+    running.until("waiting until all pods have ended")
+    with server.silent():
+        time.sleep(28)
+    ran = running.end().expect()
+
+    assert f"{ADDRESS} does not answer; waiting for it, 60 s at most\n" in ran.stderr
+    assert "the API server answers again\n" in ran.stderr
+    assert {pod["status"]["phase"] for pod in environment.objects("v1", "Pod")} <= {"Succeeded", "Failed"}
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("how", ["silent", "gone"])
+@pytest.mark.parametrize("args", ENDING, ids=lambda args: args[0])
+def test_away_for_good_while_pods_end(
+    environment: Environment, server: ApiServer, args: tuple[str, ...], how: str
+) -> None:
+    """A cluster that does not answer any more ends the wait after a minute."""
+    environment.deploy(LINGERING).expect()
+    running = begin(environment, *args)
+    running.until("waiting until all pods have ended")
+    since = time.monotonic()
+    with server.silent() if how == "silent" else server.gone():
+        ran = running.end(120).expect(4)
+        away = time.monotonic() - since
+
+    assert 55 < away < 90
+    assert f"error: {ADDRESS} has not answered for 60 s\n" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 # bad lines ------------------------------------------------------------------------------------------------------------
 
 

@@ -8,10 +8,12 @@ from typing import Any, cast
 import pytest
 
 from composeplat.cluster.access import Access
+from composeplat.cluster.api import ApiError
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
+from composeplat.system.deadline import Deadline
 
 STACK = "composeplat:index:ComposeStack"
 WORKLOAD = f"{STACK}$composeplat:index:Service$kubernetes:apps/v1:Deployment"
@@ -66,3 +68,31 @@ def test_resources_of_another_program(resource: str, shown: str) -> None:
         "the state of environment 'shop' in namespace 'team' has resources of another Pulumi program, which would be"
         f" deleted: {shown}"
     )
+
+
+def test_a_wait_while_the_cluster_does_not_answer() -> None:
+    """A request without an answer is sent again; one that is refused ends the wait."""
+    answers: list[ApiError | bool] = [ApiError(0, "no data"), ApiError(500, "etcd is ill"), False, True]
+
+    def check() -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    assert stack_with().poll(check, Deadline(60))
+    assert answers == []
+    answers = [ApiError(403, "you may not")]
+    with pytest.raises(ApiError, match="you may not"):
+        stack_with().poll(check, Deadline(60))
+
+
+def test_a_wait_for_a_silent_cluster_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait ends before its deadline where the cluster has not answered for too long."""
+    monkeypatch.setattr("composeplat.cluster.health._MAX_SILENCE_S", 0.3)
+
+    def check() -> bool:
+        raise ApiError(0, "no data")
+
+    with pytest.raises(ApiError, match="has not answered for"):
+        stack_with().poll(check, Deadline(60))

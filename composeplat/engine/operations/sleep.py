@@ -64,7 +64,6 @@ def _until_asleep(stack: Stack, api: Api, dev_workloads: Collection[str], timeou
     def is_asleep(pods: list[Object]) -> bool:
         nonlocal left
         left = count_pods(pods, stack.environment_name, dev_workloads)
-        stack.check_can_continue()
         return left == 0
 
     with progress.step(WAITING_FOR_PODS, is_transient=True):
