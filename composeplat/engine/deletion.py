@@ -6,15 +6,16 @@ state does not have. It touches only objects with our labels: :mod:`~composeplat
 
 from __future__ import annotations
 
+import contextlib
 import http.client
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import is_ending
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, pod_names
 from composeplat.cluster.watching import pods_path
 from composeplat.components.resource_names import Urns
 from composeplat.diagnostics import ComposeplatError, join_and_count
@@ -29,7 +30,7 @@ from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.deadline import Deadline
 
-WAITING_FOR_PODS = "waiting until all pods have ended"
+_WAITING_FOR_PODS = "waiting until all pods have ended"
 _DELETION_TIMEOUT_S = 120.0
 _MAX_LISTED = 5
 #: Kinds with immutable fields: an interrupted run may have created them with other values.
@@ -95,19 +96,38 @@ def _finalizers(api: Api, path: str) -> list[str]:
     return [str(finalizer) for finalizer in found["metadata"].get("finalizers") or []]
 
 
+@contextlib.contextmanager
+def wait_for_pods() -> Iterator[Callable[[Sequence[Object]], None]]:
+    """Show that pods are waited for; what it yields is called with those that are left, and names them."""
+    with progress.step(_WAITING_FOR_PODS, is_transient=True), contextlib.ExitStack() as shown:
+        before = ""
+
+        def show(pods: Sequence[Object]) -> None:
+            nonlocal before
+            names = join_and_count(pod_names(list(pods)), _MAX_LISTED)
+            if names != before:
+                shown.close()
+                if names:
+                    shown.enter_context(progress.step(f"waiting for {names}", is_transient=True))
+                before = names
+
+        yield show
+
+
 def wait_until_no_pods(stack: Stack, api: Api) -> None:
     """Wait until all pods have ended; a note names those that take too long, as on a node that is gone."""
     path = pods_path(stack.namespace, stack.environment_name)
-    left: list[str] = []
+    left: list[Object] = []
 
     def has_no_pods(pods: list[Object]) -> bool:
-        left[:] = [str(pod["metadata"]["name"]) for pod in pods if belongs_to(pod, stack.environment_name)]
+        left[:] = [pod for pod in pods if belongs_to(pod, stack.environment_name)]
+        show(left)
         return not left
 
-    with progress.step(WAITING_FOR_PODS, is_transient=True):
+    with wait_for_pods() as show:
         if stack.watch(api, path, has_no_pods, Deadline(_DELETION_TIMEOUT_S)):
             return
-    shown = join_and_count(left, _MAX_LISTED)
+    shown = join_and_count(pod_names(left), _MAX_LISTED)
     stack.note(f"pods have not ended after {_DELETION_TIMEOUT_S:.0f} s, and may still run: {shown}")
 
 

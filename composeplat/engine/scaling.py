@@ -105,15 +105,16 @@ def _listed(api: Api, path: str, *, is_needed: bool) -> list[Object]:
         return []
 
 
-def count_pods(pods: Iterable[Object], environment: str, but: Collection[str]) -> int:
-    """Count the pods of an environment that have not ended, except those of some services, by cluster name."""
-    return sum(
-        belongs_to(pod, environment)
+def running_pods(pods: Iterable[Object], environment: str, but: Collection[str]) -> list[Object]:
+    """Return the pods of an environment that have not ended, except those of some services, by cluster name."""
+    return [
+        pod
+        for pod in pods
+        if belongs_to(pod, environment)
         # One-off pods are of no service.
         and service_of(pod) not in ("", *but)
         and not has_ended(pod)
-        for pod in pods
-    )
+    ]
 
 
 def scale_down(api: Api, namespace: str, key: Key, replicas: int) -> None:

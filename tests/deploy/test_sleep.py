@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.names import ENVIRONMENT_LABEL
 from tests.deploy.conftest import SLEEP, Environment, until
 
 ASLEEP = "dev.platform.com/asleep"
@@ -305,8 +306,28 @@ def test_without_waiting(environment: Environment) -> None:
     )
     environment.deploy(text).expect()
 
-    ran = environment.platform("sleep", "--timeout", "2").expect(1)
-    assert "error: 1 pod still running after 2 s\n" in ran.stderr
+    (pod,) = environment.pods("web")
+    name = pod["metadata"]["name"]
+    ran = environment.platform("sleep", "--timeout", "4").expect(1)
+    assert f"waiting for {name} …\n" in ran.stderr
+    assert f"error: 1 pod still running after 4 s: {name}\n  hint: give them more time with --timeout\n" in ran.stderr
     environment.platform("wake", "--no-wait").expect()
     assert environment.platform("sleep", "--no-wait").expect().seconds < 20
     assert workloads(environment) == {"web": (0, "1")}
+
+
+def test_a_pod_that_nothing_ends(environment: Environment) -> None:
+    """A pod whose workload has lost the label of the environment is named, with the way to its workload."""
+    environment.deploy(f"{HEAD}  web: *app\n  api: *app\n").expect()
+    path = f"/apis/apps/v1/namespaces/{environment.namespace}/deployments/web"
+    with environment.api() as api:
+        api.patch(path, {"metadata": {"labels": {ENVIRONMENT_LABEL: None}}})
+    (pod,) = environment.pods("web")
+    name = pod["metadata"]["name"]
+
+    ran = environment.platform("sleep", "--timeout", "10").expect(1)
+    assert f"error: 1 pod still running after 10 s: {name}\n" in ran.stderr
+    command = f"kubectl describe pod --namespace {environment.namespace} {name}"
+    assert f"  hint: {name} is not being ended; see which workload it is of: {command}\n" in ran.stderr
+    with environment.api() as api:
+        api.delete(path)

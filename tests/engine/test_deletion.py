@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from composeplat import progress
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import deletion
@@ -17,6 +18,7 @@ from composeplat.engine.deletion import (
     delete_conflicting,
     delete_leftovers,
     wait_for_namespace,
+    wait_for_pods,
     wait_until_deleted,
     wait_until_no_pods,
 )
@@ -228,6 +230,24 @@ def test_pods_that_do_not_end(server: Server, api: Api, stack: Stack, monkeypatc
     wait_until_no_pods(stack, api)
 
     assert notes == ["pods have not ended after 0 s, and may still run: task-x7k2p"]
+
+
+def test_pods_that_are_waited_for_are_named() -> None:
+    """The progress has the names of the pods that still run, and each list of names once."""
+    seen: list[progress.Event] = []
+    pods = [{"metadata": {"name": f"web-{n}"}} for n in range(7)]
+    with progress.use_handler(seen.append), wait_for_pods() as show:
+        for left in (pods, pods, pods[:1], []):
+            show(left)
+
+    assert [(step.name, step.phase) for step in seen if isinstance(step, progress.Step)] == [
+        ("waiting until all pods have ended", "started"),
+        ("waiting for web-0, web-1, web-2, web-3, web-4 and 2 more", "started"),
+        ("waiting for web-0, web-1, web-2, web-3, web-4 and 2 more", "done"),
+        ("waiting for web-0", "started"),
+        ("waiting for web-0", "done"),
+        ("waiting until all pods have ended", "done"),
+    ]
 
 
 # namespaces -----------------------------------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ from composeplat.engine.scaling import (
     WakeUp,
     by_service,
     can_sleep,
-    count_pods,
     is_sleep_entry,
     read_workloads,
     remembered_replicas,
     remove_sleep_mark,
+    running_pods,
     scale_down,
     scale_up,
     service_names,
@@ -186,7 +186,7 @@ def test_pods_that_are_left() -> None:
         make_pod("Running", "api"),
         make_pod("Running", environment="blog"),
     ]
-    assert count_pods(found, "shop", {"api"}) == 2
+    assert running_pods(found, "shop", {"api"}) == found[:2]
 
 
 def test_a_service_that_left_the_file_goes_by_its_own_name() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
-from composeplat import progress
 from composeplat.cluster.api import Api
-from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, pod_names
 from composeplat.cluster.watching import pods_path
 from composeplat.diagnostics import ComposeplatError, format_count, join_and_count
-from composeplat.engine.deletion import WAITING_FOR_PODS
+from composeplat.engine.deletion import wait_for_pods
 from composeplat.engine.dev_workloads import dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
 from composeplat.engine.live_state import read_live_state
@@ -22,8 +21,8 @@ from composeplat.engine.scaling import (
     WakeUp,
     by_service,
     can_sleep,
-    count_pods,
     read_workloads,
+    running_pods,
     scale_down,
     scale_up,
     scaled_down_by_others,
@@ -59,17 +58,30 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
 
 
 def _until_asleep(stack: Stack, api: Api, dev_workloads: Collection[str], timeout: float) -> None:
-    left = 0
+    left: list[Object] = []
 
     def is_asleep(pods: list[Object]) -> bool:
-        nonlocal left
-        left = count_pods(pods, stack.environment_name, dev_workloads)
-        return left == 0
+        left[:] = running_pods(pods, stack.environment_name, dev_workloads)
+        show(left)
+        return not left
 
-    with progress.step(WAITING_FOR_PODS, is_transient=True):
-        if not stack.watch(api, pods_path(stack.namespace, stack.environment_name), is_asleep, Deadline(timeout)):
-            message = f"{format_count(left, 'pod')} still running after {timeout:.0f} s"
-            raise ComposeplatError(message, "give them more time with --timeout")
+    path = pods_path(stack.namespace, stack.environment_name)
+    with wait_for_pods() as show:
+        if not stack.watch(api, path, is_asleep, Deadline(timeout)):
+            raise _still_awake(stack, left, timeout)
+
+
+def _still_awake(stack: Stack, left: list[Object], timeout: float) -> ComposeplatError:
+    """Return the error about pods that still run; those that nothing ends are named first."""
+    kept = [pod for pod in left if "deletionTimestamp" not in pod["metadata"]]
+    names = pod_names([*kept, *(pod for pod in left if pod not in kept)])
+    command = f"kubectl describe pod --namespace {stack.namespace} {names[0]}"
+    return ComposeplatError(
+        f"{format_count(len(left), 'pod')} still running after {timeout:.0f} s: {join_and_count(names, _MAX_LISTED)}",
+        f"{names[0]} is not being ended; see which workload it is of: {command}"
+        if kept
+        else "give them more time with --timeout",
+    )
 
 
 def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float) -> Outcome:
