@@ -32,6 +32,8 @@ from composeplat.system.deadline import Deadline, poll_async
 _POLL_INTERVAL_S = 0.15
 #: Longer than `platform` waits for a silent cluster, as its message says more than one of Pulumi's.
 _MAX_UNREACHABLE_S = 90.0
+#: Set when Pulumi cancels the run of a program, which ends the waits of all its stacks.
+PROGRAM_CANCELLED = threading.Event()
 
 
 class DependencyFailed(Exception):

@@ -38,6 +38,10 @@ class ComponentProvider(Provider):
         urn: asyncio.Future[Any] = asyncio.ensure_future(self._construct(name, resource_type, inputs, options, outputs))
         return ConstructResult(pulumi.Output.from_input(urn), outputs)
 
+    def cancel(self) -> None:
+        """End the waits for dependencies: after Ctrl-C, Pulumi waits until they have ended."""
+        import_module("composeplat.components.dependency_gate").PROGRAM_CANCELLED.set()
+
     async def _construct(
         self,
         name: str,

@@ -33,7 +33,7 @@ from composeplat.components.definition import (
     plan_extra_objects,
     read_shell,
 )
-from composeplat.components.dependency_gate import DependencyGate
+from composeplat.components.dependency_gate import PROGRAM_CANCELLED, DependencyGate
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.moved_resources import FormerNames, Moved, MovedResources, with_selectors
@@ -207,6 +207,7 @@ def _default_gate(
         access=access,
         watcher=Watcher(access, plan.namespace, plan.environment, plan.workload_kinds),
         deadline=Deadline(timeout, plan.start_delays),
+        cancelled=PROGRAM_CANCELLED,
         restarts_deadline=True,
         hook_suffix=_hook_suffix(name, parent),
     )

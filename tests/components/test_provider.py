@@ -17,6 +17,7 @@ import pytest
 from pulumi.output import UNKNOWN
 
 from composeplat import __version__
+from composeplat.components.dependency_gate import PROGRAM_CANCELLED
 from composeplat.components.provider import ComponentProvider
 from composeplat.components.provider_inputs import read_arguments
 from composeplat.components.resource_types import snake_case
@@ -158,6 +159,16 @@ def test_another_type() -> None:
     """A type that the provider doesn't have is refused."""
     with pytest.raises(pulumi.InputPropertiesError, match="composeplat:index:Stack is no component of this provider"):
         ComponentProvider().construct("shop", "composeplat:index:Stack", {})
+
+
+def test_cancelled() -> None:
+    """When the engine cancels a run, the waits of its stacks are to end."""
+    assert not PROGRAM_CANCELLED.is_set()
+    ComponentProvider().cancel()
+    try:
+        assert PROGRAM_CANCELLED.is_set()
+    finally:
+        PROGRAM_CANCELLED.clear()
 
 
 def test_a_start_loads_no_component() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import shlex
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
-from tests.deploy.conftest import SLEEP, Environment
+from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_embedded import check_order, two
 from tests.languages.yaml_program import YamlProgram, make_program
 from tests.page_commands import read_steps
@@ -150,21 +153,65 @@ def test_outputs_and_a_provider(environment: Environment, program: YamlProgram, 
     program.expect("preview", "--expect-no-changes", KUBECONFIG=nowhere)
 
 
+ORDERED = (
+    "name: shop\nruntime: yaml\nresources:\n"
+    '  space: {type: "kubernetes:core/v1:Namespace", properties: {metadata: {name: "${pulumi.stack}"}}}\n'
+    "  shop:\n    type: composeplat:index:ComposeStack\n"
+    '    properties: {file: compose.yaml, namespace: "${pulumi.stack}", variables: {}}\n'
+    '    options: {dependsOn: ["${space}"]}\n'
+)
+
+
 def test_order(environment: Environment, program: YamlProgram) -> None:
     """A service waits until its dependency is healthy, as the provider has the hooks of a Python program."""
     program.write({
         "compose.yaml": two("db", "web"),
-        "Pulumi.yaml": (
-            "name: shop\nruntime: yaml\nresources:\n"
-            '  space: {type: "kubernetes:core/v1:Namespace", properties: {metadata: {name: "${pulumi.stack}"}}}\n'
-            "  shop:\n    type: composeplat:index:ComposeStack\n"
-            '    properties: {file: compose.yaml, namespace: "${pulumi.stack}", variables: {}}\n'
-            '    options: {dependsOn: ["${space}"]}\n'
-        ),
+        "Pulumi.yaml": ORDERED,
     })  # fmt: skip
     program.expect("up", "--yes", "--skip-preview")
 
     check_order(environment, "db", "web")
+
+
+#: The second service waits for the first without end.
+STUCK = f"""\
+services:
+  db:
+    image: busybox:1.37
+    command: {SLEEP}
+    stop_grace_period: 0
+    healthcheck: {{test: "false", interval: 600s, start_period: 600s}}
+  web:
+    image: busybox:1.37
+    command: {SLEEP}
+    stop_grace_period: 0
+    depends_on: {{db: {{condition: service_healthy}}}}
+"""
+
+
+def test_interrupted(environment: Environment, program: YamlProgram) -> None:
+    """Ctrl-C ends the wait for a dependency in the provider at once, with a message that blames no service."""
+    program.write({"compose.yaml": STUCK, "Pulumi.yaml": ORDERED})
+    command = [str(program.command), "up", "--yes", "--skip-preview", "--stack", program.stack, "--non-interactive"]
+    process = subprocess.Popen(
+        command, cwd=program.folder, env=program.variables, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    environment.started.append(process)
+    until(lambda: environment.pods("db"))
+    time.sleep(3)
+    interrupted = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+
+    assert process.returncode != 0
+    assert "web waits for db, which is not waited for any more: interrupted\n" in output
+    assert "Traceback" not in output
+    assert time.monotonic() - interrupted < 60
+    healthy = STUCK.replace('test: "false", interval: 600s, start_period: 600s', 'test: "true", interval: 1s')
+    program.write({"compose.yaml": healthy})
+    program.expect("up", "--yes", "--skip-preview")
+    assert environment.pods("web") != []
 
 
 ALONE = f"""\
