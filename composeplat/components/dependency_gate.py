@@ -24,7 +24,8 @@ from composeplat.cluster.conditions import service_status
 from composeplat.cluster.dependencies import DependencyState, dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import deletion_cause
 from composeplat.cluster.probes import find_silent
-from composeplat.cluster.snapshot import Snapshot
+from composeplat.cluster.pull_retries import replace_pod, waits_to_pull
+from composeplat.cluster.snapshot import Object, Snapshot, services_of
 from composeplat.cluster.watching import Watcher
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline, poll_async
@@ -59,11 +60,15 @@ class DependencyGate:
     cancelled: threading.Event = field(default_factory=threading.Event)
     restarts_deadline: bool = False
     """Let the time begin with each wait: before it, a program builds images and makes resources of its own."""
+    retries_pulls: bool = False
+    """Let pods of dependencies ask again for images that they could not pull; `platform` does so before its run."""
     hook_suffix: str = ""
     """The names of hooks are unique in a program; those of components are not, below parents of different types."""
     _services: dict[str, ServicePlan] = field(default_factory=dict)
     _edges: dict[str, list[Edge]] = field(default_factory=dict)
     """By the service that waits."""
+    _retries: dict[str, asyncio.Future[int]] = field(default_factory=dict)
+    """Dependency -> the replacement of its pods that wait for their image."""
 
     def __post_init__(self) -> None:
         self._services = {service.name: service for service in self.plan.services}
@@ -94,8 +99,11 @@ class DependencyGate:
         shown_by, state = self.watcher.request_round(), DependencyState()
 
         async def is_met() -> bool:
-            nonlocal state
+            nonlocal shown_by, state
             snapshot = self._snapshot_of(shown_by)
+            if snapshot is not None and self.retries_pulls:
+                shown_by = max(shown_by, await self._retry_pulls(edge.dependency, snapshot))
+                snapshot = self._snapshot_of(shown_by)
             if snapshot is not None:
                 state = await self._state(edge, snapshot)
                 if state.cause is not None:
@@ -137,6 +145,25 @@ class DependencyGate:
             return dependency_state(status, edge.condition)
         asking = asyncio.get_running_loop().run_in_executor(None, self._find_silent, pod, ports)
         return dependency_state(status, edge.condition, await asking)
+
+    async def _retry_pulls(self, dependency: str, snapshot: Snapshot) -> int:
+        """Replace the pods of a dependency that an earlier run left without their image, once for all that wait for it.
+
+        Return the first round that shows it; 0 if no pod was replaced.
+        """
+        if dependency not in self._retries:
+            name = self._services[dependency].cluster_name
+            waiting = [pod for pod in snapshot.pods if name in services_of(pod) and waits_to_pull(pod)]
+            self._retries[dependency] = asyncio.ensure_future(asyncio.to_thread(self._replace, waiting))
+        return await self._retries[dependency]
+
+    def _replace(self, pods: list[Object]) -> int:
+        if not pods:
+            return 0
+        with Api(self.access) as api:
+            for pod in pods:
+                replace_pod(api, pod)
+        return self.watcher.request_round()
 
     def _reason_to_stop(self) -> str:
         """Return why the wait for a dependency ends before its deadline, as a clause; empty while it lasts."""

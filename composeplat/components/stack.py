@@ -209,6 +209,7 @@ def _default_gate(
         deadline=Deadline(timeout, plan.start_delays),
         cancelled=PROGRAM_CANCELLED,
         restarts_deadline=True,
+        retries_pulls=True,
         hook_suffix=_hook_suffix(name, parent),
     )
 

@@ -12,8 +12,9 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.pull_retries import replace_pod, waits_to_pull
 from composeplat.cluster.refused_pods import refused_owners
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, init_container_statuses, services_of
+from composeplat.cluster.snapshot import Snapshot, services_of
 from composeplat.cluster.watching import FURTHER_WORKLOADS, OF_WORKLOADS, WORKLOADS, Watcher
 from composeplat.engine.preflight import belongs_to
 from composeplat.engine.stack import Stack
@@ -22,7 +23,6 @@ from composeplat.plan.desired import Plan
 
 _VERSIONS = {kind: version for version, kind in (*WORKLOADS, *FURTHER_WORKLOADS, *OF_WORKLOADS)}
 _ANNOTATION = f"{LABEL_PREFIX}/tried-again-at"
-_FAILED_PULLS = {"ErrImagePull", "ImagePullBackOff"}
 
 
 def retry_pods(stack: Stack, api: Api, plan: Plan, chosen: Collection[str]) -> None:
@@ -32,8 +32,8 @@ def retry_pods(stack: Stack, api: Api, plan: Plan, chosen: Collection[str]) -> N
     snapshot = watcher.take_snapshot(api)
     _retry_refused(api, plan.namespace, snapshot)
     own = [pod for pod in snapshot.pods if belongs_to(pod, plan.environment)]
-    waiting = [pod for pod in own if _waits_to_pull(pod) and not names.keys().isdisjoint(services_of(pod))]
-    deleted = [pod for pod in waiting if _delete(api, pod)]
+    waiting = [pod for pod in own if waits_to_pull(pod) and not names.keys().isdisjoint(services_of(pod))]
+    deleted = [pod for pod in waiting if replace_pod(api, pod)]
     for name in dict.fromkeys(names[service] for pod in deleted for service in services_of(pod) if service in names):
         stack.note(f"{name}: its image could not be pulled before, and is asked for again")
 
@@ -44,22 +44,3 @@ def _retry_refused(api: Api, namespace: str, snapshot: Snapshot) -> None:
     for kind, name in refused_owners(snapshot):
         with contextlib.suppress(ApiError):
             api.patch(f"{kind_path(_VERSIONS[kind], kind, namespace)}/{name}", change)
-
-
-def _delete(api: Api, pod: Object) -> bool:
-    """Delete a pod, and return whether it was: that may not be allowed, or another one has its name by now."""
-    metadata = pod["metadata"]
-    with contextlib.suppress(ApiError):
-        api.delete(f"{kind_path('v1', 'Pod', metadata['namespace'])}/{metadata['name']}", uid=metadata["uid"])
-        return True
-    return False
-
-
-def _waits_to_pull(pod: Object) -> bool:
-    """Whether a pod does no work but to wait for an image; not that of a Job, as its end counts as a failed try."""
-    metadata = pod["metadata"]
-    owners = {owner["kind"] for owner in metadata.get("ownerReferences") or []}
-    states = [status.get("state") or {} for status in (*init_container_statuses(pod), *container_statuses(pod))]
-    reasons = {(state.get("waiting") or {}).get("reason") for state in states}
-    is_replaced = "deletionTimestamp" not in metadata and bool(owners) and "Job" not in owners
-    return is_replaced and bool(reasons & _FAILED_PULLS) and not any("running" in state for state in states)

@@ -15,9 +15,11 @@ from composeplat.cluster.watching import Watcher
 from composeplat.components.dependency_gate import DependencyFailed, DependencyGate
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.model import DependencyCondition
+from composeplat.names import SERVICE_LABEL
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline
 from tests.cluster.objects import (
+    NAMESPACE,
     Answer,
     Server,
     deployment,
@@ -198,3 +200,37 @@ def test_the_time_of_a_program(project: Project, monkeypatch: pytest.MonkeyPatch
     run(lambda: ComposeStack("shop", file=folder.path / "compose.yaml", namespace="team", waits=True))
 
     assert [gate.restarts_deadline for gate in gates] == [True, True]
+
+
+def test_a_pull_that_failed_before() -> None:
+    """The pods of a dependency that wait for their image are replaced once, for all services that wait for it."""
+    stuck = pod(OWNER, state=waiting("ImagePullBackOff", "not found"))
+    stuck["metadata"]["labels"] = {SERVICE_LABEL: "db"}
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{stuck['metadata']['name']}"
+    edges = tuple(Edge(service=name, dependency="db", condition=DependencyCondition.HEALTHY) for name in ("api", "web"))
+    services = tuple(
+        ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=())
+        for name in ("db", "api", "web")
+    )
+    plan = Plan(environment="shop", namespace=NAMESPACE, services=services, edges=edges)
+
+    class Cured(View):
+        @property
+        def latest(self) -> Snapshot | None:
+            deleted = [query.path for query in server.asked if query.method == "DELETE"]
+            self._rounds += 1
+            return snapshot(DB, OWNER, READY if deleted else stuck)
+
+    async def create_both(gate: DependencyGate) -> None:
+        hooks: list[Any] = [gate.hooks(service, "shop") for service in services[1:]]
+        await asyncio.gather(*(binding.before_create[0].callback(None) for binding in hooks))
+
+    with Server(otherwise=Answer()) as server:
+        views, deadline = Cured(snapshot()), Deadline(60)
+        asyncio.run(
+            create_both(
+                DependencyGate(plan=plan, access=server.access, watcher=views, deadline=deadline, retries_pulls=True)
+            )
+        )
+        assert [query.path.partition("?")[0] for query in server.asked if query.method == "DELETE"] == [path]
+    assert held(stuck, deadline=Deadline(60))[0].startswith("api waits for db, which failed: image ")

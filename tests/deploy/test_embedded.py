@@ -20,6 +20,7 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
 from tests.conftest import ROOT
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.deploy.test_failures import REGISTRY, push_busybox, waits_to_pull
 from tests.plain.programs import pulumi_variables
 
 EXAMPLE = ROOT / "examples" / "embedded"
@@ -220,6 +221,40 @@ def test_side_by_side(program: Program) -> None:
     plain = ("Service/queue", "Deployment/queue", "Service/worker", "Secret/worker-env", "Deployment/worker")
     assert labels == {**dict.fromkeys(blue, "blue"), **dict.fromkeys(plain)}
     program.expect("preview", "--expect-no-changes")
+
+
+PLAIN = """
+import pulumi
+from pulumi_kubernetes.core.v1 import Namespace
+
+from composeplat import ComposeStack
+
+namespace = pulumi.get_stack()
+space = Namespace("space", metadata={"name": namespace})
+options = pulumi.ResourceOptions(depends_on=[space])
+ComposeStack("shop", file="shop.yaml", namespace=namespace, variables={}, opts=options)
+"""
+
+
+def test_an_image_that_is_pushed_after_the_failure(program: Program) -> None:
+    """The next run asks for the image again: it does not report the failure of before, which the node still has."""
+    environment = program.environment
+    late = f"{environment.namespace}/late:1"
+    app = f"image: '{REGISTRY}/{late}', command: {SLEEP}, stop_grace_period: 0"
+    environment.write(PLAIN, "__main__.py")
+    environment.write(
+        f"services:\n  db: {{{app}}}\n  web: {{{app}, depends_on: [db]}}\n  api: {{{app}, depends_on: [db]}}\n",
+        "shop.yaml",
+    )
+    failed = program.pulumi("up", "--yes", "--skip-preview")
+    assert failed.returncode != 0
+    assert "web waits for db, which failed: image " in failed.stdout + failed.stderr
+    until(lambda: [waits_to_pull(pod) for pod in environment.pods()] == [True], seconds=40)
+
+    push_busybox(environment, late)
+    program.expect("up", "--yes", "--skip-preview")
+    until(lambda: {pod["status"]["phase"] for pod in environment.pods()} == {"Running"})
+    assert len(environment.pods()) == 3
 
 
 THEIRS = """

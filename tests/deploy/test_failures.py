@@ -79,16 +79,20 @@ def test_an_image_that_is_pushed_after_the_failure(environment: Environment) -> 
     service = f"<<: *app, image: '{REGISTRY}/{late}'"
     text = f"volumes: {{data: }}\n{HEAD}  app: {{{service}}}\n  kept: {{{service}, volumes: ['data:/data']}}\n"
     environment.deploy(text).expect(1)
-    until(lambda: [_waits_to_pull(pod) for pod in environment.pods()] == [True, True], seconds=40)
+    until(lambda: [waits_to_pull(pod) for pod in environment.pods()] == [True, True], seconds=40)
 
-    busybox = fill_image(File(), environment.variables).files["bin/busybox"]
-    links = {f"bin/{name}": File(link="busybox") for name in ("sh", "sleep")}
-    push(Image(files={"bin/busybox": busybox, **links}), late, ("localhost", PORTS["registry"]))
+    push_busybox(environment, late)
     deployed = environment.platform("deploy").expect()
     assert "app: its image could not be pulled before, and is asked for again" in deployed.stderr
 
 
-def _waits_to_pull(pod: dict[str, Any]) -> bool:
+def push_busybox(environment: Environment, name: str) -> None:
+    busybox = fill_image(File(), environment.variables).files["bin/busybox"]
+    links = {f"bin/{link}": File(link="busybox") for link in ("sh", "sleep")}
+    push(Image(files={"bin/busybox": busybox, **links}), name, ("localhost", PORTS["registry"]))
+
+
+def waits_to_pull(pod: dict[str, Any]) -> bool:
     kinds = ("initContainerStatuses", "containerStatuses")
     states = [status["state"] for kind in kinds for status in pod["status"].get(kind, [])]
     return any(state.get("waiting", {}).get("reason") == "ImagePullBackOff" for state in states)
