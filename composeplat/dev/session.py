@@ -286,7 +286,7 @@ class Development:
         """Check by what is ``watched``; return why the session must end, or an empty text."""
         dev_workload = watched.dev_workload()
         if dev_workload is None:
-            return f"{self.service.name} is not under development any more: it was given back or destroyed"
+            return f"{self.service.name} is not under development any more: it was restored or destroyed"
         if renewal.age > _RENEWAL_INTERVAL_S:
             holder = lease_holder(dev_workload, replacement.api.server_time)
             if holder is not None and holder.get("id") != self._id:
