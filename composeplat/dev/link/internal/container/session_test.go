@@ -20,7 +20,7 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-const deadline = 10 * time.Second
+const deadline = 60 * time.Second
 
 // The tests of this package must not wait for processes themselves: the reaper does.
 var testReaper = sync.OnceValue(newReaper)

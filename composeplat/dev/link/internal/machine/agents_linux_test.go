@@ -26,7 +26,7 @@ func TestSessionsDoNotOverlap(t *testing.T) {
 	held := filepath.Join(w.root, "held")
 	w.config.Folders = nil
 	w.config.Command = []string{"sh", "-c", fmt.Sprintf(
-		`mkdir %s || exit 7; trap 'sleep 1; rmdir %s; exit 0' HUP TERM; while :; do sleep 0.05; done`, held, held)}
+		`trap 'sleep 1; rmdir %s; exit 0' HUP TERM; mkdir %s || exit 7; while :; do sleep 0.05; done`, held, held)}
 	w.start()
 	w.eventually("it runs", func() bool {
 		_, err := os.Stat(held)

@@ -38,7 +38,7 @@ func TestSingleFileFlushed(t *testing.T) {
 	select {
 	case <-w.status:
 		w.up = nil
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventTimeout):
 		t.Fatal("no end")
 	}
 	equal(t, "made\n", read(there))
@@ -165,7 +165,7 @@ func TestWatchDeletionOfAProblem(t *testing.T) {
 	must(t, os.Symlink("/outside", filepath.Join(w.here, "a")))
 	time.Sleep(500 * time.Millisecond)
 	must(t, os.Remove(filepath.Join(w.here, "a")))
-	until := time.After(5 * time.Second)
+	until := time.After(eventTimeout)
 	for {
 		select {
 		case event := <-w.events:

@@ -15,7 +15,7 @@ import (
 // runUntil runs cycles until the files are as they should be, as changes are reported a moment later.
 func runUntil(t *testing.T, c *cycle, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventTimeout); !holds(); time.Sleep(20 * time.Millisecond) {
 		_, err := c.run(t.Context(), false)
 		must(t, err)
 		if time.Now().After(deadline) {

@@ -45,7 +45,7 @@ func TestNoSavedFileIsLostWhileItIsReplaced(t *testing.T) {
 		time.Sleep(time.Duration(number*37%500) * time.Microsecond)
 		must(t, os.WriteFile(path+".new", []byte(edit), 0o644))
 		must(t, os.Rename(path+".new", path))
-		for timeout, known := time.After(5*time.Second), ""; known != edit; {
+		for timeout, known := time.After(60*time.Second), ""; known != edit; {
 			select {
 			case known = <-replaced:
 			case <-timeout:

@@ -19,7 +19,7 @@ import (
 
 // What a Side promises holds for the folder on this machine, and for the one at the other end of a stream alike.
 
-const deadline = 10 * time.Second
+const deadline = 60 * time.Second
 
 // served is a Remote of a folder, with a Tree of it behind the stream.
 func served(t *testing.T, root string, ignores ...string) *Remote {

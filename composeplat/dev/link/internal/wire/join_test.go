@@ -19,7 +19,7 @@ func connected(t *testing.T) (near, far *net.TCPConn) {
 	accepted, err := listener.Accept()
 	must(t, err)
 	for _, end := range []net.Conn{dialed, accepted} {
-		must(t, end.SetDeadline(time.Now().Add(10*time.Second)))
+		must(t, end.SetDeadline(time.Now().Add(60*time.Second)))
 		t.Cleanup(func() { end.Close() })
 	}
 	return dialed.(*net.TCPConn), accepted.(*net.TCPConn)
@@ -42,7 +42,7 @@ func ends(t *testing.T, ended chan struct{}) {
 	t.Helper()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("not over")
 	}
 }

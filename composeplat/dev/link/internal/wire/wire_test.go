@@ -78,7 +78,7 @@ func TestErrSaysWhyALinkHasEnded(t *testing.T) {
 	agent.Close()
 	select {
 	case <-machine.Closed():
-	case <-time.After(10 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("the end is not noticed")
 	}
 	if err := machine.Err(); err == nil || err.Error() == "closed" {
