@@ -78,7 +78,7 @@ func Exec(path string) (int, error) {
 	if errors.As(context.Cause(ctx), &ended) {
 		return 128 + int(ended), nil
 	}
-	return 0, err
+	return 0, explainLoss(err)
 }
 
 // endedBy is the signal that ended a command.

@@ -36,11 +36,7 @@ func silentServer(t *testing.T) *httptest.Server {
 // execOnTerminal starts a command with a terminal, by a shell that waits for it, and waits until the terminal is raw.
 func execOnTerminal(t *testing.T, w *world) (shell *exec.Cmd, isRaw func() bool) {
 	t.Helper()
-	kubeconfig, config := filepath.Join(w.root, "kubeconfig"), filepath.Join(w.root, "exec.json")
-	write(t, kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
-		"clusters":[{"name":"c","cluster":{"server":%q}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`,
-		silentServer(t).URL))
-	write(t, config, fmt.Sprintf(`{"kubeconfig":%q,"namespace":"shop","pod":"web","command":["sh"],"terminal":true}`, kubeconfig))
+	config := writeExecConfig(t, w.root, silentServer(t).URL, `,"terminal":true`)
 	master, terminal, err := pty.Open()
 	must(t, err)
 	t.Cleanup(func() { master.Close() })

@@ -66,6 +66,7 @@ func newExecutor(client *rest.Config, asked *kubernetes.Clientset, namespace, po
 ) (remotecommand.Executor, error) {
 	request := asked.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
 		VersionedParams(options, scheme.ParameterCodec)
+	client = withBoundedUpgrades(client)
 	sockets, err := remotecommand.NewWebSocketExecutor(client, "GET", request.URL().String())
 	if err != nil {
 		return nil, err
