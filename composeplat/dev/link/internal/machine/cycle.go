@@ -40,6 +40,8 @@ type cycle struct {
 	settled views
 	// calm is nil if the last cycle left something to do.
 	calm *calm
+	// contents may be nil.
+	contents *contents
 }
 
 type views struct{ here, there *tree.View }
@@ -69,7 +71,8 @@ func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
 		}
 	}
 	pending := c.problems.observe(limitProblems(c.seen))
-	if done != nil && (c.isFirstCycle || done.isAny()) {
+	waits := c.contents.isPending()
+	if done != nil && (c.isFirstCycle && !waits || done.isAny()) {
 		c.events.Emit("synced", Event{
 			"folder": c.number, "first": done.first, "seconds": time.Since(began).Seconds(),
 			"to_container": done.there, "to_local": done.here,
@@ -86,6 +89,9 @@ func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
 		return longDelay, nil
 	}
 	c.quickCycles = 0
+	if waits {
+		return contentsInterval, nil
+	}
 	return verifyInterval, nil
 }
 
@@ -160,6 +166,10 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 		c.seen = nil
 		return c.syncOnce(ctx, full)
 	}
+	large, err := c.leaveOutLarge(made, seen)
+	if err != nil {
+		return true, nil, err
+	}
 	if again, err = c.stageCopies(made); err != nil {
 		return true, nil, err
 	}
@@ -179,6 +189,8 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	if err != nil {
 		return true, nil, err
 	}
+	c.contents.used(made.there, true)
+	c.contents.used(made.here, false)
 	changes := baseChanges(made, did)
 	next, err := c.nextBase(changes)
 	if err != nil {
@@ -207,7 +219,8 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	again = again || did.there.Missing || did.here.Missing || problems > 0 && c.quickCycles < 2
 	if !again && len(c.seen)+len(c.conflicts) == 0 {
 		c.calm = calmAfter(seen, changes, modes)
-		if !changed {
+		c.calm.changed = append(c.calm.changed, large...)
+		if !changed && len(large) == 0 {
 			c.settled = seen
 		}
 	}
@@ -369,6 +382,9 @@ func (s sideError) Unwrap() error { return s.error }
 
 func (c *cycle) halt(deletions, of int) {
 	c.halted = true
+	if c.contents != nil {
+		c.contents.wanted = nil
+	}
 	c.events.Emit("sync-stopped", Event{"folder": c.number, "deletions": deletions, "total": of})
 }
 
@@ -411,15 +427,15 @@ func (c *cycle) stageCopies(made *plan) (again bool, err error) {
 		}
 		again = true
 		made.there = removeChange(made.there, loser.winner)
-		for i, conflict := range made.conflicts {
-			if conflict.kept == loser.to {
-				made.conflicts = append(made.conflicts[:i:i], made.conflicts[i+1:]...)
-				break
-			}
-		}
+		made.dropConflict(loser)
 	}
 	made.copies = copies
 	return again, nil
+}
+
+// dropConflict removes the conflict of which a file would be a copy.
+func (p *plan) dropConflict(loser conflictCopy) {
+	p.conflicts = slices.DeleteFunc(p.conflicts, func(c conflict) bool { return c.kept == loser.to })
 }
 
 func removeChange(changes []*core.Change, left *core.Change) []*core.Change {

@@ -118,13 +118,17 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		stream.Close()
 		return err
 	}
-	defer remote.Close()
 	if f.base == nil || f.base.head.Volume != welcome.Volume {
 		f.base = loadBase(f.state, f.config, welcome.Volume)
 		f.intent = loadIntent(f.state, f.config, welcome.Volume)
 		f.recovered, f.partial, f.half = nil, nil, half{}
 	}
-	c := &cycle{folder: f, remote: remote, welcome: welcome, isFirstCycle: true}
+	c := &cycle{folder: f, remote: remote, welcome: welcome, isFirstCycle: true, contents: newContents(f.local, remote)}
+	lost, end := c.contents.start(ctx)
+	defer func() {
+		remote.Close()
+		end()
+	}()
 	full := true
 	var flushed chan struct{}
 	seen := func() {
@@ -135,7 +139,9 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	}
 	defer seen()
 	for !f.halted {
+		c.contents.lock.Lock()
 		wait, err := c.run(ctx, full)
+		c.contents.lock.Unlock()
 		if err != nil {
 			return err
 		}
@@ -154,6 +160,10 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 			return link.Err()
 		case <-f.local.Changed():
 		case <-remote.Changed():
+		case <-c.contents.arrived:
+		case err := <-lost:
+			timer.Stop()
+			return err
 		case flushed = <-f.flushes:
 			full = true
 		case <-timer.C:

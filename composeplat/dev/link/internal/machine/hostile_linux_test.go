@@ -124,6 +124,8 @@ func (h *hostile) garbage() []byte {
 	return raw
 }
 
+const hostileKinds = "stpqykxmfcubdonge?"
+
 // answer replies to a request, mostly with a message that fits it.
 func (h *hostile) answer(frames *wire.Frames, kind byte, body []byte) error {
 	switch choice := h.random.IntN(25); {
@@ -131,7 +133,7 @@ func (h *hostile) answer(frames *wire.Frames, kind byte, body []byte) error {
 	case choice == 0:
 		return frames.Send(kind, h.garbage())
 	case choice == 1:
-		return frames.Send("stpqykxmfcu?"[h.random.IntN(12)], h.garbage())
+		return frames.Send(hostileKinds[h.random.IntN(len(hostileKinds))], h.garbage())
 	case choice == 2:
 		return frames.Send('c', nil)
 	}
@@ -143,7 +145,13 @@ func (h *hostile) answer(frames *wire.Frames, kind byte, body []byte) error {
 			modes[h.name()+"/"+h.name()] = h.random.Uint32()
 			modes[h.name()] = h.random.Uint32()
 		}
-		return frames.Send('s', packedFor(map[string]any{"modes": modes, "gone": []string{h.name()}}, h.changes()...))
+		large := map[string]uint64{}
+		for _, name := range hostileNames {
+			if h.random.IntN(2) == 0 {
+				large[name] = h.random.Uint64() >> h.random.IntN(60)
+			}
+		}
+		return frames.Send('s', packedFor(map[string]any{"modes": modes, "gone": []string{h.name()}, "large": large}, h.changes()...))
 	case 't', 'k':
 		var asked struct{ Paths []string }
 		_ = wire.ReceiveHead(in, &asked)
@@ -158,6 +166,8 @@ func (h *hostile) answer(frames *wire.Frames, kind byte, body []byte) error {
 		return h.supply(frames, asked.Paths)
 	case 'x':
 		return h.changed(frames, in)
+	case 'b', 'd', 'o', 'n', 'g', 'e':
+		return h.contents(frames, kind)
 	case 'm':
 		return frames.Send('m', []byte(`{"refused": {"../../outside/secret": "no", "a": "no"}}`))
 	}
@@ -177,6 +187,33 @@ func (h *hostile) stage(frames *wire.Frames, count int) error {
 		signatures = append(signatures, signature)
 	}
 	return frames.Send('t', packedFor(map[string]any{"needed": needed}, signatures...))
+}
+
+// contents answers about a large file.
+func (h *hostile) contents(frames *wire.Frames, kind byte) error {
+	switch kind {
+	case 'b':
+		signature := &rsync.Signature{}
+		if !h.valid && h.random.IntN(4) == 0 {
+			hash := &rsync.BlockHash{Weak: 1, Strong: make([]byte, 20)}
+			signature = &rsync.Signature{BlockSize: 1 << h.random.IntN(40), LastBlockSize: 1, Hashes: []*rsync.BlockHash{hash}}
+		}
+		return frames.Send(kind, packedFor(map[string]any{"staged": h.random.IntN(4) == 0}, signature))
+	case 'd':
+		reply, _ := json.Marshal(map[string]any{"staged": h.random.IntN(2) == 0})
+		return frames.Send(kind, reply)
+	case 'n':
+		var operations []proto.Message
+		for range h.random.IntN(4) {
+			operation := &rsync.Operation{Data: []byte(h.pick(hostileContents...))}
+			if !h.valid && h.random.IntN(10) == 0 {
+				operation = &rsync.Operation{Start: h.random.Uint64(), Count: h.random.Uint64() >> h.random.IntN(60)}
+			}
+			operations = append(operations, operation)
+		}
+		return frames.Send(kind, packedFor(map[string]any{"last": h.random.IntN(2) == 0}, operations...))
+	}
+	return frames.Send(kind, nil)
 }
 
 func (h *hostile) supply(frames *wire.Frames, paths []string) error {

@@ -26,6 +26,12 @@ const (
 	frameCopies     = 'k'
 	frameChange     = 'x'
 	frameModes      = 'm'
+	frameReceive    = 'b'
+	framePut        = 'd'
+	frameOpen       = 'o'
+	frameNext       = 'n'
+	frameKeep       = 'g'
+	frameEnd        = 'e'
 	frameFailure    = 'f'
 	frameChanged    = 'c'
 	frameWatchError = 'u'
@@ -35,6 +41,8 @@ const (
 var limits = wire.Limits{
 	frameScan: wire.MaxBulk, frameStage: wire.MaxBulk, framePart: wire.MaxChunk, framePartEnd: 0,
 	frameSupply: wire.MaxBulk, frameCopies: wire.MaxBulk, frameChange: wire.MaxBulk, frameModes: wire.MaxBulk,
+	frameReceive: wire.MaxBulk, framePut: maxPieceFrame, frameOpen: wire.MaxBulk, frameNext: maxPieceFrame,
+	frameKeep: wire.MaxBulk, frameEnd: wire.MaxHead,
 	frameFailure: wire.MaxChunk, frameChanged: 0, frameWatchError: wire.MaxChunk,
 }
 
@@ -70,6 +78,8 @@ type scanAnswer struct {
 	Bytes uint64            `json:"bytes"`
 	// WithoutModes means that the file system keeps no permissions.
 	WithoutModes bool `json:"withoutModes,omitempty"`
+	// Large are the sizes of the large files among the changes.
+	Large map[string]uint64 `json:"large,omitempty"`
 }
 
 type stageRequest struct {
@@ -89,6 +99,42 @@ type copiesAnswer struct {
 // supplyRequest is followed by as many signatures.
 type supplyRequest struct {
 	Paths []string `json:"paths"`
+}
+
+// receiveRequest asks for the signature of the file at the path, which follows the answer. Put requests send the pieces.
+type receiveRequest struct {
+	Path   string `json:"path"`
+	Digest []byte `json:"digest"`
+}
+
+// receiveAnswer is followed by a signature, unless the contents are staged already.
+type receiveAnswer struct {
+	Staged bool `json:"staged"`
+}
+
+// pieceHead is followed by the operations of a piece.
+type pieceHead struct {
+	Digest []byte `json:"digest,omitempty"`
+	IsLast bool   `json:"last"`
+}
+
+type putAnswer struct {
+	Staged bool `json:"staged"`
+}
+
+// openRequest is followed by a signature. Next requests get the pieces.
+type openRequest struct {
+	Path   string `json:"path"`
+	Digest []byte `json:"digest"`
+}
+
+type nextRequest struct {
+	Digest []byte `json:"digest"`
+	Bytes  int    `json:"bytes"`
+}
+
+type keepRequest struct {
+	Digests [][]byte `json:"digests"`
 }
 
 // changeAnswer is followed by the results, each in an archive because it may be nothing, and then by the problems.
@@ -191,6 +237,7 @@ func newChange() *core.Change        { return &core.Change{} }
 func newArchive() *core.Archive      { return &core.Archive{} }
 func newProblem() *core.Problem      { return &core.Problem{} }
 func newSignature() *rsync.Signature { return &rsync.Signature{} }
+func newOperation() *rsync.Operation { return &rsync.Operation{} }
 
 // partEncoder sends contents over a stream.
 type partEncoder struct{ frames *wire.Frames }
@@ -243,12 +290,15 @@ func (p *partDecoder) check(part *rsync.Transmission) error {
 		blocks = uint64(len(p.signatures[p.file].Hashes))
 	}
 	if operation.Count > blocks || operation.Start > blocks-operation.Count {
-		return errors.New("contents refer to blocks that do not exist")
+		return errNoBlocks
 	}
 	return nil
 }
 
 func (p *partDecoder) Finalize() error { return nil }
+
+// errNoBlocks means that the replaced file does not have so many blocks.
+var errNoBlocks = errors.New("contents refer to blocks that do not exist")
 
 // checkSignature returns what is wrong with a signature, by which contents are sent.
 func checkSignature(signature *rsync.Signature) error {

@@ -30,6 +30,8 @@ type Remote struct {
 	view    *View
 	// entries and modes are at least as many as the view has.
 	entries, modes int
+	// large are the sizes of the view's large files.
+	large map[string]uint64
 	// withoutModes is set by the first answer that says so.
 	withoutModes bool
 
@@ -208,6 +210,7 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	if r.modes += len(head.Modes); r.modes > maxEntries {
 		modes, r.modes = modes.of(content)
 	}
+	r.large = updateLarge(r.large, content, changes, head.Large)
 	r.view = newView(content, modes, head.Files, head.Bytes)
 	if r.view.Changed = head.paths(changes); r.view.Changed != nil {
 		r.view.Since = since

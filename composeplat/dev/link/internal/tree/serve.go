@@ -20,6 +20,7 @@ func Serve(t *Tree, stream io.ReadWriteCloser) error {
 	ended := make(chan struct{})
 	defer close(ended)
 	defer stream.Close()
+	defer t.EndAll()
 	go s.sendChanges(ended)
 	for {
 		kind, body, err := s.frames.Read()
@@ -74,6 +75,8 @@ func (s *server) answer(kind byte, body []byte) error {
 		reply, err = s.change(in)
 	case frameModes:
 		reply, err = s.setModes(in)
+	case frameReceive, framePut, frameOpen, frameNext, frameKeep, frameEnd:
+		reply, err = s.answerContents(kind, body)
 	default:
 		return fmt.Errorf("unknown request %q", kind)
 	}
@@ -104,6 +107,7 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 		return wire.Pack(answer, nil)
 	}
 	changes := answer.compare(before, view)
+	answer.Large = s.tree.largeIn(changes)
 	for i, change := range changes {
 		changes[i] = &core.Change{Path: change.Path, New: change.New}
 	}

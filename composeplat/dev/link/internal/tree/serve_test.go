@@ -64,6 +64,14 @@ func TestARequestThatIsNotValidFails(t *testing.T) {
 		"modes without a head":          {frameModes, nil},
 		"modes that are none":           {frameModes, body[*core.Change](t, []string{"a"})},
 		"staging without a digest each": {frameStage, body[*core.Change](t, stageRequest{Paths: []string{"a"}})},
+		"contents without a head":       {frameReceive, nil},
+		"a piece without a head":        {framePut, nil},
+		"a piece of no contents":        {framePut, body[*core.Change](t, pieceHead{Digest: digestOf("a")})},
+		"reading without a head":        {frameOpen, nil},
+		"reading without a signature":   {frameOpen, body[*core.Change](t, openRequest{Path: "a"})},
+		"reading what there is not":     {frameOpen, body(t, openRequest{Path: "x"}, &rsync.Signature{})},
+		"the next piece of nothing":     {frameNext, body[*core.Change](t, nextRequest{})},
+		"keeping without a head":        {frameKeep, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			frames, _ := asked(t, t.TempDir())

@@ -21,10 +21,13 @@ type stagingArea struct {
 	folder *beneath.Folder
 	next   int
 	files  map[string]string
+	// held are complete contents of large files by their digest, and open those that are being written.
+	held map[string]string
+	open map[string]bool
 }
 
 func newStagingArea(place beneath.Place) *stagingArea {
-	return &stagingArea{place: place, files: map[string]string{}}
+	return &stagingArea{place: place, files: map[string]string{}, held: map[string]string{}, open: map[string]bool{}}
 }
 
 // begin creates the folder, and removes what another process has left there.
@@ -57,13 +60,28 @@ func (s *stagingArea) clear() error {
 	return os.RemoveAll(above.Path() + "/" + s.place.Name())
 }
 
+// endTransition forgets the contents that a Transition has not taken. Those that are held stay.
+func (s *stagingArea) endTransition() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.folder != nil && s.removeOthers() {
+		s.files = map[string]string{}
+		return
+	}
+	s.remove()
+}
+
 // end removes the folder and forgets its contents.
 func (s *stagingArea) end() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	s.remove()
+}
+
+func (s *stagingArea) remove() {
 	if s.folder != nil {
 		s.folder.Close()
-		s.folder, s.next, s.files = nil, 0, map[string]string{}
+		s.folder, s.next, s.files, s.held = nil, 0, map[string]string{}, map[string]string{}
 		_ = s.clear()
 	}
 }
@@ -76,7 +94,14 @@ func (s *stagingArea) contains(path string, digest []byte) bool {
 func (s *stagingArea) find(path string, digest []byte) string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return s.files[path+"\x00"+string(digest)]
+	return s.locate(path, digest)
+}
+
+func (s *stagingArea) locate(path string, digest []byte) string {
+	if name := s.files[path+"\x00"+string(digest)]; name != "" {
+		return name
+	}
+	return s.held[string(digest)]
 }
 
 // newName returns a name that no file in the folder has.
@@ -94,7 +119,7 @@ func (s *stagingArea) Provide(path string, digest []byte) (string, error) {
 	if s.folder == nil {
 		return "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	file := s.files[path+"\x00"+string(digest)]
+	file := s.locate(path, digest)
 	if file == "" {
 		// The engine counts contents as missing when their path leads nowhere, and not when there is no path.
 		file = notStaged
@@ -134,6 +159,7 @@ func (s *stagingArea) Sink(path string) (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.open[name] = true
 	return &sink{area: s, path: path, name: name, file: file, hash: sha256.New()}, nil
 }
 
@@ -162,6 +188,7 @@ func (s *sink) Close() error {
 	err := errors.Join(s.failed, s.file.Close())
 	s.area.lock.Lock()
 	defer s.area.lock.Unlock()
+	delete(s.area.open, s.name)
 	if err != nil && s.area.folder != nil {
 		_ = s.area.folder.Remove(s.name)
 	}

@@ -60,6 +60,21 @@ type Side interface {
 	SetModes(modes map[string]uint32) (refused map[string]string, err error)
 	// HasModes reports whether the last view has permissions: some file systems keep none.
 	HasModes() bool
+	// Size returns the size of a file of the last view if it is large, and 0 otherwise.
+	Size(path string) uint64
+	// Receive begins to stage the contents of a file with a digest. It returns the signature of the file at the path, or nil if
+	// the contents are staged already.
+	Receive(path string, digest []byte) (*rsync.Signature, error)
+	// Put stages the next piece, and returns whether the contents are complete and have the digest.
+	Put(digest []byte, piece *Piece) (staged bool, err error)
+	// Open begins to read the contents of a file, for a side with the signature.
+	Open(path string, digest []byte, signature *rsync.Signature) error
+	// Next returns the next piece, of about so many bytes.
+	Next(digest []byte, bytes int) (*Piece, error)
+	// End ends what Receive or Open has begun.
+	End(digest []byte) error
+	// Keep removes contents that Put has staged, but for those with the digests.
+	Keep(digests [][]byte) error
 	Changed() <-chan struct{}
 	// WatchError is the reason why the folder can't be watched, or empty.
 	WatchError() string
@@ -108,6 +123,9 @@ type Tree struct {
 	full        bool
 	// withoutModes means that the file system keeps no permissions.
 	withoutModes bool
+	// incoming and outgoing are contents of large files that are written and read, by their digest.
+	incoming map[string]*incoming
+	outgoing map[string]*outgoing
 	// anyNames means that a file system without permissions takes all names, as the mounts of containers do.
 	anyNames bool
 }
@@ -134,6 +152,9 @@ func NewTree(place beneath.Place, ignores []string, staging beneath.Place, cache
 		cache:   cache,
 		recheck: map[string]bool{},
 		full:    true,
+
+		incoming: map[string]*incoming{},
+		outgoing: map[string]*outgoing{},
 	}, nil
 }
 
@@ -159,6 +180,7 @@ func (t *Tree) WatchError() string       { return t.watch.Error() }
 func (t *Tree) Close() error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
+	t.endAll()
 	t.staging.end()
 	if t.root != nil {
 		t.root.Close()
@@ -492,7 +514,10 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change, with Addi
 		t.recheck[change.Path] = true
 		t.recheck[parentPath(change.Path)] = true
 	}
-	t.staging.end()
+	if _, digests := core.TransitionDependencies(changes); len(digests) > 0 {
+		t.staging.forget(digests)
+	}
+	t.staging.endTransition()
 	outcome := &Outcome{Results: results, Problems: append(problems, refused...), Missing: missing}
 	outcome.Refused = t.setModes(ModesOfMade(with.Modes, changes, results))
 	t.flush(changes, results)

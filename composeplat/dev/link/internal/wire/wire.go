@@ -20,7 +20,7 @@ import (
 )
 
 // Both ends send greeting first: any other output of an exec does not come from an agent.
-const greeting = "composeplat link 3\n"
+const greeting = "composeplat link 4\n"
 
 const (
 	Heartbeat  = 2 * time.Second
