@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import socket
 import subprocess
@@ -42,6 +43,7 @@ PROMPT = "PROMPT> "
 SH = ("--", "env", f"PS1={PROMPT}", "sh")
 WITHIN = 90
 END = "echo END$((1+1))"
+LARGE_BYTES = 500_000_000
 
 
 def up_args(environment: Environment, *args: str) -> list[str]:
@@ -193,6 +195,32 @@ def test_a_deploy_meanwhile(shop: Environment) -> None:
     shop.platform("down", "web").expect()
     assert spec(shop)["replicas"] == 1
     shop.platform("preview", "--domain", "localhost", "--expect-no-changes").expect()
+
+
+def test_a_save_overtakes_a_large_file(shop: Environment) -> None:
+    """In both directions; the large file arrives whole afterwards, and no other file is left of it."""
+    up = Up(shop, "web", *SH)
+    up.prompt()
+    large = shop.folder / "src" / "large"
+    content = os.urandom(LARGE_BYTES)
+    large.write_bytes(content)
+    time.sleep(1)
+    shop.write("print('beside it')\n", "src/app.py")
+    until(lambda: up.run("cat /app/app.py") == "print('beside it')\n", seconds=WITHIN)
+    assert up.run("ls /app/large 2>/dev/null; true") == ""
+    wanted = hashlib.sha256(content).hexdigest()
+    until(lambda: up.run("sha256sum /app/large 2>/dev/null; true").split()[:1] == [wanted], seconds=WITHIN)
+
+    up.run("cat /app/large /app/large > /app/twice; rm /app/large")
+    up.run("echo made > /app/small")
+    until(lambda: on_disk(shop, "src/small") == "made\n", seconds=WITHIN)
+    until((shop.folder / "src" / "twice").exists, seconds=WITHIN)
+    assert hashlib.sha256((shop.folder / "src" / "twice").read_bytes()).digest() == hashlib.sha256(content * 2).digest()
+    assert not large.exists()
+    up.run("rm /app/twice")
+    until(lambda: not (shop.folder / "src" / "twice").exists(), seconds=WITHIN)
+    assert up.run("ls /app/.mutagen* 2>/dev/null; true") == ""
+    assert up.leave() == 0
 
 
 def test_the_pod_is_killed(shop: Environment) -> None:

@@ -16,7 +16,8 @@ import (
 
 const (
 	minPiece = 64 << 10
-	// A piece that takes longer than maxPieceTime makes the next ones smaller.
+	// A piece that takes less than minPieceTime more than the fastest makes the next ones larger, and after more than
+	// maxPieceTime, they are smaller.
 	minPieceTime = 50 * time.Millisecond
 	maxPieceTime = 150 * time.Millisecond
 	// maxAttempts is how often contents are sent between cycles. After that, they are sent in a cycle, which reports problems.
@@ -49,7 +50,9 @@ type contents struct {
 	begun    map[contentKey]bool
 	staged   map[contentKey]bool
 	attempts map[contentKey]int
-	piece    int
+	// piece is the size of the next piece, and fastest how long it takes at least, to there and back.
+	piece   int
+	fastest time.Duration
 	// isSwept means that the sides have dropped what was staged over an earlier link and is not needed any more.
 	isSwept bool
 	// wake is for run when something is wanted, and arrived for the folder when something is staged, or can't be.
@@ -58,7 +61,7 @@ type contents struct {
 
 func newContents(local, remote tree.Side) *contents {
 	return &contents{
-		local: local, remote: remote, piece: 4 * minPiece,
+		local: local, remote: remote, piece: minPiece,
 		begun: map[contentKey]bool{}, staged: map[contentKey]bool{}, attempts: map[contentKey]int{},
 		wake: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 	}
@@ -198,10 +201,13 @@ func (c *contents) advance(next *content) (isDone bool, err error) {
 
 // adapt chooses the size of the next piece.
 func (c *contents) adapt(took time.Duration) {
-	switch {
-	case took < minPieceTime:
+	if c.fastest == 0 || took < c.fastest {
+		c.fastest = took
+	}
+	switch more := took - c.fastest; {
+	case more < minPieceTime:
 		c.piece = min(2*c.piece, tree.MaxPiece)
-	case took > maxPieceTime:
+	case more > maxPieceTime:
 		c.piece = max(c.piece/2, minPiece)
 	}
 }

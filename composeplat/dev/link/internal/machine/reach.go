@@ -47,10 +47,12 @@ func newDialer(config *Config) (dialer, error) {
 	return &podDialer{config: config, client: client, asked: clientset, namespace: namespace}, nil
 }
 
+// disableLog silences the client library, which would log lost connections to the user's terminal.
+var disableLog = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
+
 // loadClusterConfig returns how to reach the cluster, and the namespace.
 func loadClusterConfig(kubeconfig, chosen, namespace string) (*rest.Config, string, error) {
-	// The client library would log lost connections to the user's terminal.
-	klog.SetLogger(logr.Discard())
+	disableLog()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: chosen})
