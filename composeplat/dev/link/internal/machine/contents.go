@@ -50,6 +50,8 @@ type contents struct {
 	begun    map[contentKey]bool
 	staged   map[contentKey]bool
 	attempts map[contentKey]int
+	// tried are those that have failed since the last cycle: it finds where the file is now.
+	tried map[contentKey]bool
 	// piece is the size of the next piece, and fastest how long it takes at least, to there and back.
 	piece   int
 	fastest time.Duration
@@ -62,7 +64,7 @@ type contents struct {
 func newContents(local, remote tree.Side) *contents {
 	return &contents{
 		local: local, remote: remote, piece: minPiece,
-		begun: map[contentKey]bool{}, staged: map[contentKey]bool{}, attempts: map[contentKey]int{},
+		begun: map[contentKey]bool{}, staged: map[contentKey]bool{}, attempts: map[contentKey]int{}, tried: map[contentKey]bool{},
 		wake: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 	}
 }
@@ -119,13 +121,9 @@ func (c *contents) step() (isBusy bool, err error) {
 	if errors.Is(err, tree.ErrLost) {
 		return false, err
 	}
-	if err != nil {
-		// A cycle finds out what is wrong.
-		c.attempts[next.contentKey] = maxAttempts
-		isDone = true
-	}
-	if isDone {
+	if isDone = isDone || err != nil; isDone {
 		delete(c.begun, next.contentKey)
+		c.tried[next.contentKey] = true
 		notify(c.arrived)
 	}
 	return true, nil
@@ -142,7 +140,7 @@ func notify(to chan<- struct{}) {
 func (c *contents) choose() (chosen *content) {
 	for i := range c.wanted {
 		wanted := &c.wanted[i]
-		if c.staged[wanted.contentKey] || !c.begun[wanted.contentKey] &&
+		if c.staged[wanted.contentKey] || c.tried[wanted.contentKey] || !c.begun[wanted.contentKey] &&
 			(c.attempts[wanted.contentKey] >= maxAttempts || len(c.begun) >= maxBegun) {
 			continue
 		}
@@ -169,7 +167,7 @@ func (c *contents) advance(next *content) (isDone bool, err error) {
 		c.attempts[next.contentKey]++
 		signature, err := to.Receive(next.path, digest)
 		if err != nil {
-			return true, err
+			return true, c.giveUp(next, err)
 		}
 		if c.begun[next.contentKey] = true; signature == nil {
 			c.staged[next.contentKey] = true
@@ -190,13 +188,20 @@ func (c *contents) advance(next *content) (isDone bool, err error) {
 	}
 	isStaged, err := to.Put(digest, piece)
 	if err != nil {
-		return true, errors.Join(err, from.End(digest))
+		return true, c.giveUp(next, errors.Join(err, from.End(digest)))
 	}
 	c.adapt(time.Since(began))
 	if isStaged {
 		c.staged[next.contentKey] = true
 	}
 	return piece.IsLast, nil
+}
+
+// giveUp leaves contents that can't be written to a cycle, which reports the problem. A file that can't be read is often
+// renamed or written at that moment: the next cycle finds it as it is then.
+func (c *contents) giveUp(content *content, err error) error {
+	c.attempts[content.contentKey] = maxAttempts
+	return err
 }
 
 // adapt chooses the size of the next piece.
@@ -214,7 +219,7 @@ func (c *contents) adapt(took time.Duration) {
 
 // want replaces the contents that are wanted. Those that no file needs any more, of all that a cycle has found, are dropped.
 func (c *contents) want(wanted []content, needed map[contentKey]bool) error {
-	c.wanted = wanted
+	c.wanted, c.tried = wanted, map[contentKey]bool{}
 	for key := range c.begun {
 		if !needed[key] {
 			from, to := c.sides(key)

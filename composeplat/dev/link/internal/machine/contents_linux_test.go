@@ -229,6 +229,21 @@ func TestALargeFileArrivesOverTheNextLink(t *testing.T) {
 	w.eventually("nothing is left in the staging areas", func() bool { return w.staged() == 0 })
 }
 
+// Programs write a file beside another one and rename it then: the contents have another path when they are sent.
+func TestALargeFileThatIsRenamedOnItsWayIsStillOvertaken(t *testing.T) {
+	t.Parallel()
+	w, _ := slowWorld(t)
+	content := noise(1, largeSize)
+	writeBytes(t, w.here("first"), content)
+	time.Sleep(2 * time.Second)
+	must(t, os.Rename(w.here("first"), w.here("second")))
+	write(t, w.here("small"), "after")
+	w.arrives(w.there("small"), "after")
+	w.isMissing(w.there("second"))
+	w.becomes(w.there("second"), content)
+	w.isMissing(w.there("first"))
+}
+
 // Only the differences of a large file are sent, and nothing of one that is moved.
 func TestWhatALargeFileHasAlreadyIsNotSent(t *testing.T) {
 	t.Parallel()

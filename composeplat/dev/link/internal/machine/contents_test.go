@@ -1,8 +1,11 @@
 package machine
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
 
 	"composeplat/link/internal/tree"
 )
@@ -28,6 +31,44 @@ func TestPiecesAreAsLargeAsTheLineIsFast(t *testing.T) {
 			if c.piece < line.atLeast || c.piece > line.atMost {
 				t.Errorf("%d bytes", c.piece)
 			}
+		})
+	}
+}
+
+// A sideOf fails where its file is gone, or where its disk is full.
+type sideOf struct {
+	tree.Side
+	opened, received error
+}
+
+func (s sideOf) Receive(string, []byte) (*rsync.Signature, error) {
+	return &rsync.Signature{}, s.received
+}
+func (s sideOf) Open(string, []byte, *rsync.Signature) error { return s.opened }
+func (s sideOf) End([]byte) error                            { return nil }
+
+func TestOnlyContentsThatCanNotBeWrittenAreLeftToACycle(t *testing.T) {
+	failed := errors.New("no")
+	for name, test := range map[string]struct {
+		local, remote sideOf
+		left          bool
+	}{
+		"a file that is gone": {sideOf{opened: failed}, sideOf{}, false},
+		"a disk that is full": {sideOf{}, sideOf{received: failed}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newContents(test.local, test.remote)
+			key := contentKey{true, "digest"}
+			c.wanted = []content{{key, "file", tree.LargeFile}}
+			isBusy, err := c.step()
+			must(t, err)
+			equal(t, true, isBusy)
+			equal(t, 1, len(c.arrived))
+			equal(t, test.left, c.hasFailed(key))
+			// Not before a cycle has looked where the file is.
+			isBusy, err = c.step()
+			must(t, err)
+			equal(t, false, isBusy)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 type hostile struct {
 	random *rand.Rand
 	root   string
+	lock   sync.Mutex
 	// valid is one that keeps to what may be, and so gets further.
 	valid bool
 }
@@ -317,7 +319,13 @@ func acceptStreams(serve func(*wire.Link, wire.Conn)) io.ReadWriteCloser {
 
 // open implements reach.
 func (h *hostile) open(context.Context) (io.ReadWriteCloser, string, error) {
-	return acceptStreams(func(link *wire.Link, stream wire.Conn) { go h.serve(link, stream, h.random.Uint64()) }), "hostile", nil
+	return acceptStreams(func(link *wire.Link, stream wire.Conn) {
+		// A link that was lost may still have streams when the next one is made.
+		h.lock.Lock()
+		seed := h.random.Uint64()
+		h.lock.Unlock()
+		go h.serve(link, stream, seed)
+	}), "hostile", nil
 }
 
 func (h *hostile) serve(link *wire.Link, stream wire.Conn, seed uint64) {

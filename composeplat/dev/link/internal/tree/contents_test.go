@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -314,4 +315,34 @@ func TestContentsEndWithTheStream(t *testing.T) {
 	if left != 0 {
 		t.Errorf("%d files", left)
 	}
+}
+
+// A file that has grown since the scan is not sent: the receiver would wait for any amount, and drop it.
+func TestAFileThatHasGrownIsNotSent(t *testing.T) {
+	bothWays(t, func(t *testing.T, from, to Side, source, target string) {
+		put(t, source, "file", "small")
+		put(t, source, "other", "other")
+		scan(t, from, true)
+		scan(t, to, true)
+		put(t, source, "file", "small"+noise(100_000))
+		count := &countedBytes{}
+		signatures := []*rsync.Signature{{}, {}}
+		receiver, err := rsync.NewReceiver(target, []string{"file", "other"}, signatures, count)
+		must(t, err)
+		must(t, from.Supply([]string{"file", "other"}, signatures, receiver))
+		if count.bytes != len("other") {
+			t.Errorf("%d bytes", count.bytes)
+		}
+	})
+}
+
+// countedBytes counts the bytes of all files.
+type countedBytes struct{ bytes int }
+
+func (s *countedBytes) Sink(string) (io.WriteCloser, error) { return s, nil }
+func (s *countedBytes) Close() error                        { return nil }
+
+func (s *countedBytes) Write(content []byte) (int, error) {
+	s.bytes += len(content)
+	return len(content), nil
 }

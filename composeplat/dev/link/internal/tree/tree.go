@@ -491,7 +491,7 @@ func (t *Tree) Supply(paths []string, signatures []*rsync.Signature, receiver rs
 	if t.root == nil {
 		return errNoFolder
 	}
-	return rsync.Transmit(t.root.Path(), paths, signatures, receiver)
+	return t.transmit(paths, signatures, receiver)
 }
 
 // Transition creates files with the fewest permissions; the modes of the additions, or SetModes, set them.
