@@ -194,7 +194,7 @@ func TestStartRefusesWhatIsNoAgentOfThisVersion(t *testing.T) {
 		"bash":                             `the other end is not an agent of this version, it sent "bash"`,
 		"":                                 "the agent does not answer: EOF",
 		greeting[:5]:                       "the agent does not answer: unexpected EOF",
-		strings.ToUpper(greeting) + "more": `the other end is not an agent of this version, it sent "COMPOSEPLAT LINK 3\n"`,
+		strings.ToUpper(greeting) + "more": `the other end is not an agent of this version, it sent "COMPOSEPLAT LINK 4\n"`,
 	} {
 		carrier, err := greeted(t, text)
 		if err == nil || err.Error() != message {
