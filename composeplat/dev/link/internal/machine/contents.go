@@ -47,6 +47,7 @@ type contents struct {
 	// lock is held by a cycle as a whole, and while a piece is sent.
 	lock     sync.Mutex
 	wanted   []content
+	needed   map[contentKey]bool
 	begun    map[contentKey]bool
 	staged   map[contentKey]bool
 	attempts map[contentKey]int
@@ -113,6 +114,9 @@ func (c *contents) isPending() bool { return c != nil && len(c.wanted) > 0 }
 func (c *contents) step() (isBusy bool, err error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
+	if err := c.dropUnneeded(); errors.Is(err, tree.ErrLost) {
+		return false, err
+	}
 	next := c.choose()
 	if next == nil {
 		return false, nil
@@ -217,11 +221,25 @@ func (c *contents) adapt(took time.Duration) {
 	}
 }
 
-// want replaces the contents that are wanted. Those that no file needs any more, of all that a cycle has found, are dropped.
-func (c *contents) want(wanted []content, needed map[contentKey]bool) error {
-	c.wanted, c.tried = wanted, map[contentKey]bool{}
-	for key := range c.begun {
+// want replaces the contents that are wanted, and those that a cycle has found to be needed. It sends nothing: a link that is
+// lost here would leave the cycle between an intent and the next one.
+func (c *contents) want(wanted []content, needed map[contentKey]bool) {
+	c.wanted, c.needed, c.tried = wanted, needed, map[contentKey]bool{}
+	for key := range c.attempts {
 		if !needed[key] {
+			delete(c.attempts, key)
+		}
+	}
+	notify(c.wake)
+}
+
+// dropUnneeded drops the contents that no file needs any more.
+func (c *contents) dropUnneeded() error {
+	if c.needed == nil {
+		return nil
+	}
+	for key := range c.begun {
+		if !c.needed[key] {
 			from, to := c.sides(key)
 			delete(c.begun, key)
 			if err := errors.Join(from.End([]byte(key.digest)), to.End([]byte(key.digest))); err != nil {
@@ -231,7 +249,7 @@ func (c *contents) want(wanted []content, needed map[contentKey]bool) error {
 	}
 	unneeded := map[bool]bool{true: !c.isSwept, false: !c.isSwept}
 	for key := range c.staged {
-		if !needed[key] {
+		if !c.needed[key] {
 			delete(c.staged, key)
 			unneeded[key.toContainer] = true
 		}
@@ -241,19 +259,11 @@ func (c *contents) want(wanted []content, needed map[contentKey]bool) error {
 			continue
 		}
 		_, to := c.sides(contentKey{toContainer: toContainer})
-		if err := to.Keep(digestsFor(toContainer, needed)); err != nil {
+		if err := to.Keep(digestsFor(toContainer, c.needed)); err != nil {
 			return err
 		}
 	}
 	c.isSwept = true
-	for key := range c.attempts {
-		if !needed[key] {
-			delete(c.attempts, key)
-		}
-	}
-	if len(wanted) > 0 {
-		notify(c.wake)
-	}
 	return nil
 }
 
@@ -268,9 +278,9 @@ func digestsFor(toContainer bool, keys map[contentKey]bool) (digests [][]byte) {
 
 // leaveOutLarge removes from a plan the files whose contents are still on their way, and returns their paths. They stay as they
 // are, and are in the plan of the next cycle again. A first sync leaves nothing out: the session waits for all of it.
-func (c *cycle) leaveOutLarge(made *plan, seen views) (left []string, err error) {
+func (c *cycle) leaveOutLarge(made *plan, seen views) (left []string) {
 	if c.contents == nil {
-		return nil, nil
+		return nil
 	}
 	needed := map[contentKey]bool{}
 	var wanted []content
@@ -284,7 +294,8 @@ func (c *cycle) leaveOutLarge(made *plan, seen views) (left []string, err error)
 	for _, file := range wanted {
 		left = append(left, file.path)
 	}
-	return left, c.contents.want(wanted, needed)
+	c.contents.want(wanted, needed)
+	return left
 }
 
 // find returns the large files in changes whose contents are not staged yet. It adds all that changes need.

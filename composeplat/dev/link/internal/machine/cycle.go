@@ -166,10 +166,7 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 		c.seen = nil
 		return c.syncOnce(ctx, full)
 	}
-	large, err := c.leaveOutLarge(made, seen)
-	if err != nil {
-		return true, nil, err
-	}
+	large := c.leaveOutLarge(made, seen)
 	if again, err = c.stageCopies(made); err != nil {
 		return true, nil, err
 	}
