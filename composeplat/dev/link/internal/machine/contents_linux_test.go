@@ -88,7 +88,7 @@ func noise(seed uint64, size int) []byte {
 	return content
 }
 
-const largeSize = 20 << 20
+const largeSize = 10 << 20
 
 func writeBytes(t *testing.T, path string, content []byte) {
 	t.Helper()
