@@ -94,7 +94,7 @@ sound_services = st.fixed_dictionaries(
             {"endpoint_mode": "dnsrr"},
             {"labels": {"a": "b"}},
         ),
-        "resources": one_of({"requests": {"cpu": "250m", "memory": "1.5Gi"}, "limits": {"cpu": 2}}),
+        "resources": one_of({"requests": {"cpu": "250m", "memory": "0.25Gi"}, "limits": {"cpu": 2}}),
         "mem_limit": one_of("1g", 1073741824),
         "cpus": one_of(0.5, "1.25", 2),
         "stop_grace_period": one_of("1m", 5, "90s"),
