@@ -148,11 +148,16 @@ def test_unknown_places(exported: Exported, tab: Tab) -> None:
         assert message in tab.run(MAIN)
 
 
-def test_back_to_where_it_was_scrolled(exported: Exported, tab: Tab) -> None:
-    """A link leads to the top of its view; "back" and "forward" lead to where the reader was."""
+def open_scrolled(exported: Exported, tab: Tab) -> None:
+    """Open a long overview, and scroll down."""
     exported.open(data=documents.large())
     tab.run("scrollTo(0, 900)")
     tab.wait_for("scrollY === 900")
+
+
+def test_back_to_where_it_was_scrolled(exported: Exported, tab: Tab) -> None:
+    """A link leads to the top of its view; "back" and "forward" lead to where the reader was."""
+    open_scrolled(exported, tab)
     tab.run("document.querySelectorAll('tbody th a')[20].click()")
     tab.wait_for("location.hash.startsWith('#/service/') && document.querySelector('h1').innerText !== 'Overview'")
     assert tab.run("scrollY") == 0
@@ -165,9 +170,7 @@ def test_back_to_where_it_was_scrolled(exported: Exported, tab: Tab) -> None:
 
 def test_a_change_between_an_address_and_its_event(exported: Exported, tab: Tab) -> None:
     """A page that is drawn when the address has changed, but its event has not come, shows the place before."""
-    exported.open(data=documents.large())
-    tab.run("scrollTo(0, 900)")
-    tab.wait_for("scrollY === 900")
+    open_scrolled(exported, tab)
     tab.run("history.pushState(null, '', document.querySelectorAll('tbody th a')[20].hash)")
     tab.run("document.title = ''")
     tab.run("store.set('status', store.documents.status)")
