@@ -8,6 +8,7 @@ Owns the causes that Pulumi and the API server report. Pure.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 
 from composeplat.cluster.cause import Cause
@@ -33,7 +34,7 @@ def find_refusals(
 
     A service that a dependency held back has failed before: the gate has recorded its cause.
     """
-    images = {image_urn(plan, image): image for image in plan.images}
+    images, users = {image_urn(plan, image): image for image in plan.images}, _Users(plan, chosen)
     for urn, texts in events.messages.items():
         text = next((text for text in texts if not text.startswith(_NOISE)), "")
         if not urn or not text:
@@ -48,22 +49,38 @@ def find_refusals(
                 code=CauseCode.REFUSED, message=f"{what} could not be {done}: {_sentence(text)}", has_subject=True
             )
         name = ResourceName.from_urn(urn)
-        for service in _users_of(name.key, plan, chosen) if name else [last_part(urn)]:
+        for service in users.of(name.key) if name else [last_part(urn)]:
             yield service, cause
 
 
-def _users_of(key: ResourceKey, plan: Plan, chosen: Collection[str]) -> list[str]:
-    """The services that a resource is of, or that need it: Pulumi skips what needs it without an event."""
-    own = [s.name for s in plan.services if key.kind.is_of_service and s.cluster_name == key.name]
-    if key.kind is ResourceKind.WORKLOAD:
-        # What comes after it waits for its service, not for the object.
-        needing = set(own)
-    elif key.kind is ResourceKind.ENDPOINT:
-        needing = {name for endpoint in plan.endpoints if endpoint.name == key.name for name, _ in endpoint.routes}
-    else:
-        needing = {s.name for s in plan.services if any(key in desired.needs for desired in s.objects)}
-    users = plan.with_pods_of(needing) & set(chosen)
-    return list(dict.fromkeys((*own, *sorted(users)))) or [key.name]
+class _Users:
+    """The services that a resource is of, or that need it: Pulumi skips what needs it without an event.
+
+    They are indexed once, as a policy may refuse the resources of all services.
+    """
+
+    def __init__(self, plan: Plan, chosen: Collection[str]) -> None:
+        self._chosen = frozenset(chosen)
+        self._own = {service.cluster_name: service.name for service in plan.services}
+        self._routed = {endpoint.name: {name for name, _ in endpoint.routes} for endpoint in plan.endpoints}
+        self._needing: dict[ResourceKey, set[str]] = defaultdict(set)
+        workloads: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for service in plan.services:
+            workloads[service.workload].add(service.name)
+            for need in (need for desired in service.objects for need in desired.needs):
+                self._needing[need].add(service.name)
+        self._in_same_pods = {service.name: workloads[service.workload] for service in plan.services}
+
+    def of(self, key: ResourceKey) -> list[str]:
+        own = [self._own[key.name]] if key.kind.is_of_service and key.name in self._own else []
+        needing: Collection[str] = self._needing.get(key, ())
+        if key.kind is ResourceKind.WORKLOAD:
+            # What comes after it waits for its service, not for the object.
+            needing = own
+        elif key.kind is ResourceKind.ENDPOINT:
+            needing = self._routed.get(key.name, ())
+        users = {user for name in needing for user in self._in_same_pods[name]} & self._chosen
+        return list(dict.fromkeys((*own, *sorted(users)))) or [key.name]
 
 
 def find_blocked(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict[str, Cause]:

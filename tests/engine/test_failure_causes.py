@@ -11,6 +11,7 @@ from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.failure_causes import find_blocked, find_refusals
 from composeplat.plan.desired import Edge, ImageBuild, Plan
 from tests.conftest import Project
+from tests.steps import count_steps
 
 TEXT = """\
 services:
@@ -104,6 +105,22 @@ def test_a_refused_object_fails_its_users(project: Project, resource: str, servi
     found = list(find_refusals(events, plan, plan.select_services(()), not_built))
     assert [service for service, _ in found] == services
     assert {cause.code for _, cause in found} == {CauseCode.REFUSED}
+
+
+def test_many_refused_objects(project: Project) -> None:
+    """Ten times the refused objects take ten times the work."""
+
+    def steps(count: int) -> int:
+        services = "".join(f"  s{i}: {{image: x, environment: {{A: b}}}}\n" for i in range(count))
+        plan = project(f"services:\n{services}").read(namespace="team").plan
+        assert plan is not None
+        messages = {f"{STACK}$kubernetes:core/v1:Secret::demo-environment/s{i}": ["no"] for i in range(count)}
+        chosen, found = plan.select_services(()), list[object]()
+        work = count_steps(lambda: found.extend(find_refusals(Events(messages=messages), plan, chosen, not_built)))
+        assert len(found) == count
+        return work
+
+    assert steps(200) < 12 * steps(20)
 
 
 def test_only_chosen_users_fail(project: Project) -> None:
