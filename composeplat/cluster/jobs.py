@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, fill_failure_cause
-from composeplat.cluster.snapshot import Object, last_termination, main_container, parse_time
+from composeplat.cluster.snapshot import Object, condition_of, last_termination, main_container, parse_time
 from composeplat.codes.causes import CauseCode
 
 _DEFAULT_BACKOFF_LIMIT = 6
@@ -29,11 +29,10 @@ _DISRUPTIONS = {
 
 def job_failure_cause(job: Object, condition: Object, pods: list[Object]) -> Cause:
     """Return why a Job failed for good."""
-    failed = _failed(pods)
-    last = _newest([pod for pod in failed if not describe_disruption([pod])] or failed or pods)
+    last = _newest(_failed_alone(pods) or _failed(pods) or pods)
     tries = max(int(job.get("status", {}).get("failed") or 0), len(pods))
     after = f", after {tries} tries" if tries > 1 else ""
-    disruption = describe_disruption([last] if last is not None else [])
+    disruption = _disruption(last) if last is not None else ""
     if condition.get("reason") == "DeadlineExceeded":
         message = "took longer than it may"
         end = Cause(code=CauseCode.JOB_FAILED, message=message, origin=("command",), logs=True)
@@ -51,7 +50,7 @@ def job_failure_cause(job: Object, condition: Object, pods: list[Object]) -> Cau
 def job_retry_cause(job: Object, pods: list[Object]) -> Cause | None:
     """Return why the last try of a Job failed that tries again; None if no try failed, or none is left."""
     ended = _failed(pods)
-    last = _newest([pod for pod in ended if not describe_disruption([pod])])
+    last = _newest(_failed_alone(pods))
     tries = int(job["spec"].get("backoffLimit", _DEFAULT_BACKOFF_LIMIT)) + 1
     if last is None or len(ended) >= tries:
         return None
@@ -64,14 +63,17 @@ def job_retry_cause(job: Object, pods: list[Object]) -> Cause | None:
 def describe_disruption(pods: list[Object]) -> str:
     """Describe what ended, or ends, the newest of some pods from outside; empty if nothing did."""
     pod = _newest(pods)
-    if pod is None or not (_failed([pod]) or "deletionTimestamp" in pod["metadata"]):
+    return _disruption(pod) if pod is not None else ""
+
+
+def _disruption(pod: Object) -> str:
+    if not (_failed([pod]) or "deletionTimestamp" in pod["metadata"]):
         return ""
-    conditions = pod.get("status", {}).get("conditions") or []
-    found = next((c for c in conditions if (c["type"], c["status"]) == ("DisruptionTarget", "True")), None)
+    found = condition_of(pod, "DisruptionTarget")
     if found is None:
         return "was deleted while it ran" if _ran_when_deleted(pod) else ""
     text = pod["status"].get("message")
-    return f"{_DISRUPTIONS.get(found.get('reason'), 'was ended from outside')}{f': {text}' if text else ''}"
+    return f"{_DISRUPTIONS.get(str(found.get('reason')), 'was ended from outside')}{f': {text}' if text else ''}"
 
 
 def _ran_when_deleted(pod: Object) -> bool:
@@ -104,6 +106,11 @@ def _of_pod(end: Cause, pod: Object) -> Cause:
 
 def _failed(pods: list[Object]) -> list[Object]:
     return [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]
+
+
+def _failed_alone(pods: list[Object]) -> list[Object]:
+    """Return the pods that failed, without those that something ended from outside."""
+    return [pod for pod in _failed(pods) if not _disruption(pod)]
 
 
 def _newest(pods: list[Object]) -> Object | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
-from composeplat.cluster.snapshot import Object, Snapshot, event_time, has_ending_pods, ready_since
+from composeplat.cluster.snapshot import Object, Snapshot, condition_of, event_time, has_ending_pods, ready_since
 from composeplat.codes.causes import CauseCode
 
 #: For how long a namespace may have no service account: the controller that creates it may be restarting.
@@ -59,8 +59,7 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
             hint="request less, or raise the quota",
             message=f"exceeds the quota '{quota[1]}': requests {quota[2]}, {quota[3]} of {quota[4]} used",
         )
-    known = (row[1:] for row in _KNOWN_REFUSALS if re.search(row[0], text))
-    origin, hint = next(known, ((), ""))
+    origin, hint = next((row[1:] for row in _KNOWN_REFUSALS if re.search(row[0], text)), ((), ""))
     return Cause(
         code=CauseCode.POD_REFUSED,
         origin=origin,
@@ -141,6 +140,5 @@ def _last_change(owner: Object, snapshot: Snapshot) -> str:
 
 def _failures_in(workloads: Iterable[Object]) -> Iterator[str]:
     for item in workloads:
-        for condition in item.get("status", {}).get("conditions") or []:
-            if (condition["type"], condition["status"]) == ("ReplicaFailure", "True"):
-                yield str(condition.get("message", ""))
+        if condition := condition_of(item, "ReplicaFailure"):
+            yield str(condition.get("message", ""))

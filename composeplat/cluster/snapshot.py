@@ -233,8 +233,14 @@ def _label(pod: Object, name: str) -> str:
     return str((pod["metadata"].get("labels") or {}).get(name, ""))
 
 
+def condition_of(item: Object, kind: str) -> Object | None:
+    """Return the condition of a type if it is true."""
+    conditions = item.get("status", {}).get("conditions") or []
+    return next((found for found in conditions if (found["type"], found["status"]) == (kind, "True")), None)
+
+
 def is_ready(pod: Object) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions") or [])
+    return condition_of(pod, "Ready") is not None
 
 
 def ready_since(pod: Object) -> datetime:

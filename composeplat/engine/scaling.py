@@ -18,7 +18,14 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.probes import find_silent
-from composeplat.cluster.snapshot import TEMPLATE_GENERATION, WORKLOAD_KINDS, Object, has_ended, service_of
+from composeplat.cluster.snapshot import (
+    TEMPLATE_GENERATION,
+    WORKLOAD_KINDS,
+    Object,
+    condition_of,
+    has_ended,
+    service_of,
+)
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.codes.causes import CauseCode
 from composeplat.compose.check_extensions import SCALED_KINDS
@@ -80,8 +87,7 @@ def can_sleep(workload: Object) -> bool:
     """Return whether a workload has pods to remove: a finished Job has none, nor has a workload without replicas."""
     if "deletionTimestamp" in workload["metadata"] or read_replicas(workload) == 0:
         return False
-    conditions = workload.get("status", {}).get("conditions") or []
-    return not any(found["type"] in _ENDED and found["status"] == "True" for found in conditions)
+    return not any(condition_of(workload, kind) for kind in _ENDED)
 
 
 def read_workloads(api: Api, plan: Plan) -> dict[Key, Object]:

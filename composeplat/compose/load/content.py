@@ -51,6 +51,7 @@ class Content(Checker):
         self.reading = reading
         self._taken = ambiguous_names(project)
         self.data: dict[PathKey, str] = {}
+        """The folders that hold data, by the paths of their mounts."""
         self._total = 0
         self._env: dict[tuple[str, bool], EnvLines | files.Unreadable | None] = {}
 
@@ -130,10 +131,10 @@ class Content(Checker):
 
     def _host_volume(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         found = mount if service.build is not None else self._with_content(service, mount, path)
-        is_found = service.build is not None or found.content is not None
-        if self.reading.publishes and is_found:
+        if self.reading.publishes and (service.build is not None or found.content is not None):
             holds_data = check_host_volume(self, service, found, path, self.reading.root, self._taken)
-            self.data |= {path: mount.source} if holds_data else {}
+            if holds_data:
+                self.data[path] = mount.source
         return found
 
     def _instead_of_system_path(self, service: Service, mount: Mount, path: PathKey) -> str:
