@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -366,35 +367,29 @@ func withoutFiles(changes []*core.Change, files []content) []*core.Change {
 	if len(files) == 0 {
 		return changes
 	}
+	left := map[string][]*core.Change{}
+	for _, change := range changes {
+		left[change.Path] = nil
+	}
+	for _, file := range files {
+		if path, has := tree.Nearest(file.path, left); has {
+			inside := strings.TrimPrefix(strings.TrimPrefix(file.path, path), "/")
+			left[path] = append(left[path], &core.Change{Path: inside})
+		}
+	}
 	var kept []*core.Change
 	for _, change := range changes {
-		without, isWhole := change, false
-		for _, file := range files {
-			if file.path == change.Path {
-				isWhole = true
-				break
-			}
-			if isInside(file.path, change.Path) {
-				without = withoutFile(without, file.path)
-			}
-		}
-		if !isWhole {
-			kept = append(kept, without)
+		if len(left[change.Path]) == 0 {
+			kept = append(kept, change)
+		} else if left[change.Path][0].Path != "" {
+			kept = append(kept, without(change, left[change.Path]))
 		}
 	}
 	return kept
 }
 
-func isInside(path, folder string) bool {
-	return folder == "" || len(path) > len(folder) && path[:len(folder)] == folder && path[len(folder)] == '/'
-}
-
-func withoutFile(change *core.Change, path string) *core.Change {
-	inside := path
-	if change.Path != "" {
-		inside = path[len(change.Path)+1:]
-	}
-	content, err := tree.Apply(change.New, []*core.Change{{Path: inside}})
+func without(change *core.Change, left []*core.Change) *core.Change {
+	content, err := tree.Apply(change.New, left)
 	if err != nil {
 		return change
 	}

@@ -2,9 +2,11 @@ package machine
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
 
 	"composeplat/link/internal/tree"
@@ -70,5 +72,43 @@ func TestOnlyContentsThatCanNotBeWrittenAreLeftToACycle(t *testing.T) {
 			must(t, err)
 			equal(t, false, isBusy)
 		})
+	}
+}
+
+// entriesOf returns a folder with so many files, and the files as contents.
+func entriesOf(folder string, count int) (*core.Entry, []content) {
+	entry := &core.Entry{Contents: map[string]*core.Entry{}}
+	var files []content
+	for number := range count {
+		name := strconv.Itoa(number)
+		entry.Contents[name] = &core.Entry{Kind: core.EntryKind_File, Digest: []byte(name)}
+		files = append(files, content{path: tree.Join(folder, name)})
+	}
+	return entry, files
+}
+
+// Of changes, files that are changes themselves are left out, and files in new folders; the changes stay as they are.
+func TestFilesAreLeftOutOfChanges(t *testing.T) {
+	folder, _ := entriesOf("new", 3)
+	file := &core.Entry{Kind: core.EntryKind_File, Digest: []byte("x")}
+	changes := []*core.Change{{Path: "new", New: folder}, {Path: "new.txt", New: file}, {Path: "kept", New: file}}
+	left := withoutFiles(changes, []content{{path: "new/1"}, {path: "new.txt"}, {path: "elsewhere/1"}})
+
+	equal(t, 2, len(left))
+	equal(t, "new", left[0].Path)
+	equal(t, 2, len(left[0].New.Contents))
+	equal(t, nil, left[0].New.Contents["1"])
+	equal(t, changes[2], left[1])
+	equal(t, 3, len(folder.Contents))
+}
+
+func TestManyFilesAreLeftOutOfAFolderAtOnce(t *testing.T) {
+	folder, files := entriesOf("new", 20_000)
+	began := time.Now()
+	left := withoutFiles([]*core.Change{{Path: "new", New: folder}}, files)
+
+	equal(t, 0, len(left[0].New.Contents))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strings"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
@@ -20,8 +19,15 @@ func (r *Remote) Size(path string) uint64 { return r.large[path] }
 // updateLarge returns the sizes of large files after changes. Those of paths that are no files are not kept: the other end is
 // not trusted.
 func updateLarge(before map[string]uint64, content *core.Entry, changes []*core.Change, now map[string]uint64) map[string]uint64 {
+	changed := map[string]bool{}
+	for _, change := range changes {
+		changed[change.Path] = true
+	}
 	after := maps.Clone(before)
-	maps.DeleteFunc(after, func(path string, _ uint64) bool { return isIn(path, changes) })
+	maps.DeleteFunc(after, func(path string, _ uint64) bool {
+		_, isChanged := Nearest(path, changed)
+		return isChanged
+	})
 	for path, size := range now {
 		if EntryAt(content, path).GetKind() == core.EntryKind_File && size >= LargeFile {
 			if after == nil {
@@ -31,16 +37,6 @@ func updateLarge(before map[string]uint64, content *core.Entry, changes []*core.
 		}
 	}
 	return after
-}
-
-// isIn reports whether a path is one of changes, or in one.
-func isIn(path string, changes []*core.Change) bool {
-	for _, change := range changes {
-		if rest, has := strings.CutPrefix(path, change.Path); has && (change.Path == "" || rest == "" || rest[0] == '/') {
-			return true
-		}
-	}
-	return false
 }
 
 // largeIn returns the sizes of the large files in changes.
@@ -56,18 +52,6 @@ func (t *Tree) largeIn(changes []*core.Change) map[string]uint64 {
 		})
 	}
 	return large
-}
-
-// askJSON sends a request of a kind and reads an answer that is one message.
-func (r *Remote) askJSON(kind byte, body []byte, answer any) error {
-	in, err := r.ask(kind, body)
-	if err != nil {
-		return err
-	}
-	if err := json.NewDecoder(in).Decode(answer); err != nil {
-		return invalidAnswer(err)
-	}
-	return nil
 }
 
 func (r *Remote) Receive(path string, digest []byte) (*rsync.Signature, error) {
@@ -86,15 +70,23 @@ func (r *Remote) Receive(path string, digest []byte) (*rsync.Signature, error) {
 	if head.Staged {
 		return nil, nil
 	}
-	signatures, err := unpackMessages(in, newSignature, 1)
-	if err == nil && len(signatures) != 1 {
-		err = errors.New("no signature")
-	}
+	signature, err := unpackSignature(in)
 	if err == nil {
-		err = checkSignature(signatures[0])
+		err = checkSignature(signature)
 	}
 	if err != nil {
 		return nil, invalidAnswer(err)
+	}
+	return signature, nil
+}
+
+func unpackSignature(in *bytes.Reader) (*rsync.Signature, error) {
+	signatures, err := unpackMessages(in, newSignature, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(signatures) != 1 {
+		return nil, errors.New("no signature")
 	}
 	return signatures[0], nil
 }
@@ -213,14 +205,11 @@ func (s *server) open(in *bytes.Reader) error {
 	if err := wire.ReceiveHead(in, &request); err != nil {
 		return err
 	}
-	signatures, err := unpackMessages(in, newSignature, 1)
+	signature, err := unpackSignature(in)
 	if err != nil {
 		return err
 	}
-	if len(signatures) != 1 {
-		return errors.New("no signature")
-	}
-	return s.tree.Open(request.Path, request.Digest, signatures[0])
+	return s.tree.Open(request.Path, request.Digest, signature)
 }
 
 func (s *server) next(in *bytes.Reader) ([]byte, error) {

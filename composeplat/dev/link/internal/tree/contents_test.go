@@ -3,12 +3,14 @@ package tree
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
@@ -345,4 +347,34 @@ func (s *countedBytes) Close() error                        { return nil }
 func (s *countedBytes) Write(content []byte) (int, error) {
 	s.bytes += len(content)
 	return len(content), nil
+}
+
+func TestNearest(t *testing.T) {
+	paths := map[string]bool{"a": true, "a/b/c": true}
+	for path, nearest := range map[string]string{"a": "a", "a/x": "a", "a/b/c/d": "a/b/c", "a/b": "a", "ab": "", "": ""} {
+		found, has := Nearest(path, paths)
+		if found != nearest || has != (nearest != "") {
+			t.Errorf("%s: %s %v", path, found, has)
+		}
+	}
+	if _, has := Nearest("x/y", map[string]bool{"": true}); !has {
+		t.Error("the root is above all")
+	}
+}
+
+// The other end may send any number of large files and of changes.
+func TestManyLargeFilesAndManyChanges(t *testing.T) {
+	before, content := map[string]uint64{}, &core.Entry{Contents: map[string]*core.Entry{}}
+	var changes []*core.Change
+	for number := range 50_000 {
+		before[fmt.Sprint("large", number)] = LargeFile
+		changes = append(changes, &core.Change{Path: fmt.Sprint("other", number)})
+	}
+	began := time.Now()
+	if after := updateLarge(before, content, changes, nil); len(after) != len(before) {
+		t.Errorf("%d of %d are left", len(after), len(before))
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
 }

@@ -318,18 +318,26 @@ func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Sig
 	return needed, signatures, rsync.NewEncodingReceiver(partEncoder{r.frames}), nil
 }
 
+// askJSON sends a request of a kind and reads an answer that is one message.
+func (r *Remote) askJSON(kind byte, body []byte, answer any) error {
+	in, err := r.ask(kind, body)
+	if err != nil {
+		return err
+	}
+	if err := json.NewDecoder(in).Decode(answer); err != nil {
+		return invalidAnswer(err)
+	}
+	return nil
+}
+
 func (r *Remote) StageCopies(paths []string, digests [][]byte) ([]bool, error) {
 	request, err := wire.Pack(stageRequest{Paths: paths, Digests: digests}, nil)
 	if err != nil {
 		return nil, err
 	}
-	in, err := r.ask(frameCopies, request)
-	if err != nil {
-		return nil, err
-	}
 	var reply copiesAnswer
-	if err := json.NewDecoder(in).Decode(&reply); err != nil {
-		return nil, invalidAnswer(err)
+	if err := r.askJSON(frameCopies, request, &reply); err != nil {
+		return nil, err
 	}
 	if len(reply.Had) != len(paths) {
 		return nil, invalidAnswer(errors.New("not as many answers as paths"))
@@ -401,13 +409,9 @@ func (r *Remote) SetModes(modes map[string]uint32) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := r.ask(frameModes, request)
-	if err != nil {
-		return nil, err
-	}
 	var reply modesAnswer
-	if err := json.NewDecoder(in).Decode(&reply); err != nil {
-		return nil, invalidAnswer(err)
+	if err := r.askJSON(frameModes, request, &reply); err != nil {
+		return nil, err
 	}
 	return onlyAsked(reply.Refused, modes), nil
 }

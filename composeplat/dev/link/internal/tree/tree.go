@@ -314,6 +314,16 @@ func parentPath(name string) string {
 	return ""
 }
 
+// Nearest returns a path if it is one of paths, and else the nearest folder above it that is.
+func Nearest[V any](name string, paths map[string]V) (nearest string, has bool) {
+	for {
+		if _, has := paths[name]; has || name == "" {
+			return name, has
+		}
+		name = parentPath(name)
+	}
+}
+
 func (t *Tree) modes() Modes {
 	if t.withoutModes {
 		return Modes{}
