@@ -1,7 +1,8 @@
 """Why the API server refuses the pods of a workload: a quota, a policy, a webhook; and why nodes do: a sysctl.
 
-Owns which refusals still hold. Events stay for an hour, and the condition of a Deployment may be of an old revision: a
-refusal counts until the workload is changed, or a later pod of it was created.
+Owns which refusals still hold, and the hints for those of Kubernetes itself. Events stay for an hour, and the condition
+of a Deployment may be of an old revision: a refusal counts until the workload is changed, or a later pod of it was
+created.
 """
 
 from __future__ import annotations

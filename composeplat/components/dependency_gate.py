@@ -2,6 +2,7 @@
 
 Owns the hooks that Pulumi calls before it creates or changes a workload: never in a preview, and never for a workload
 that stays as it is.
+In a program, it also lets dependencies ask again for images that an earlier run could not pull.
 Must not judge a condition: :mod:`composeplat.cluster.dependencies` does, for a wake-up too.
 
 Hooks run on the program's own event loop, so they sleep there and never block it.

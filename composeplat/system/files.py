@@ -3,7 +3,8 @@
 Owns opening them, the paths that are never read, and the folder of an output.
 Must not know what the bytes mean.
 It is apart because a pipe, a device or a file of ``/proc`` must be refused everywhere: nothing hangs, and nothing of
-the machine leaks. A refusal is an :class:`Unreadable`, whose reason a caller puts behind a position.
+the machine leaks. The pipe of a shell, which only the command line can name, is read. A refusal is an
+:class:`Unreadable`, whose reason a caller puts behind a position.
 """
 
 from __future__ import annotations

@@ -328,6 +328,6 @@ def test_a_pod_that_nothing_ends(environment: Environment) -> None:
     ran = environment.platform("sleep", "--timeout", "10").expect(1)
     assert f"error: 1 pod still running after 10 s: {name}\n" in ran.stderr
     command = f"kubectl describe pod --namespace {environment.namespace} {name}"
-    assert f"  hint: {name} is not being ended; see which workload it is of: {command}\n" in ran.stderr
+    assert f"  hint: {name} is not terminating; see which workload it is of: {command}\n" in ran.stderr
     with environment.api() as api:
         api.delete(path)

@@ -78,7 +78,7 @@ def _still_awake(stack: Stack, left: list[Object], timeout: float) -> Composepla
     command = f"kubectl describe pod --namespace {stack.namespace} {names[0]}"
     return ComposeplatError(
         f"{format_count(len(left), 'pod')} still running after {timeout:.0f} s: {join_and_count(names, _MAX_LISTED)}",
-        f"{names[0]} is not being ended; see which workload it is of: {command}"
+        f"{names[0]} is not terminating; see which workload it is of: {command}"
         if kept
         else "give them more time with --timeout",
     )
