@@ -6,6 +6,8 @@ Files run side by side, so no two of them may have the same ports. ``FIRST_PORT`
 from __future__ import annotations
 
 import os
+import random
+import socket
 import sys
 
 import pytest
@@ -21,6 +23,18 @@ _OFFSETS = {"upgrade": 40, "builds": 50, "mirror": 60, "egress": 70, "shared_mac
 def first_port(file: str) -> int:
     """The first of ten ports that are for one file of tests."""
     return _FIRST + _OFFSETS[file]
+
+
+def free_row() -> int:
+    """The first of four ports that are free, and that the kernel gives to no connection of another test."""
+    while True:
+        first = random.randrange(12_000, 19_990)  # noqa: S311 -- no secret
+        try:
+            for port in range(first, first + 4):
+                socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return first
 
 
 def ports_from(first: int) -> dict[str, int]:

@@ -22,6 +22,7 @@ from composeplat.system.processes import ProcessId
 from composeplat.toolchain.setup import Toolchain
 from tests.conftest import run
 from tests.in_process import run_here
+from tests.own_cluster import free_row, ports_from
 from tests.schemas import checked
 
 
@@ -45,9 +46,9 @@ def test_what_is_checked_before_programs_are_built(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Toolchain, "need_all", lambda *_: pytest.fail("programs are built"))
     monkeypatch.setattr("composeplat.local.cluster.need_packages", lambda _: None)
     monkeypatch.setattr("composeplat.local.cluster.load_modules", partial(load_modules, bridge_filter=tmp_path / "no"))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        ports = {"api": port, "registry": port + 1, "https": port + 2, "http": port + 3}
+    port = free_row()
+    with socket.create_server(("127.0.0.1", port)):
+        ports = ports_from(port)
         cluster = local_cluster({"COMPOSEPLAT_CLUSTER": str(tmp_path / "c")}, ports=ports)
         with pytest.raises(MissingPiece, match=rf"in use by other programs: {port} \(--api-port\)"):
             cluster.start()

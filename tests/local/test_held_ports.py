@@ -11,6 +11,7 @@ import pytest
 
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.held_ports import check_ports, close_all, hold_ports
+from tests.own_cluster import free_row
 
 STRICT = "127.0.0.2"
 ALL_OPTIONS = (socket.SO_REUSEADDR, socket.SO_REUSEPORT)
@@ -35,9 +36,8 @@ def bound(host: str, port: int, *options: int) -> socket.socket:
 
 @pytest.fixture
 def port() -> int:
-    """A port that is free."""
-    with bound("127.0.0.1", 0) as found:
-        return int(found.getsockname()[1])
+    """A port that is free, as the next one is."""
+    return free_row()
 
 
 def test_free_ports_are_held(port: int) -> None:
