@@ -7,6 +7,7 @@ the command line.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -70,20 +71,34 @@ def image_args(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild
 
 
 def resources_outside(plan: Plan, names: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
-    """The URNs and patterns of the resources that a deploy of some services leaves alone.
+    """The URNs of the resources that a deploy of some services leaves alone.
 
     With targets instead, Pulumi refuses to run if the definition has lost a resource below one, such as a service.
     """
     part = plan.limited_to(names)
     chosen = _names(part, plan)
     services = {service.cluster_name for service in part.services}
-    known = _names_by_urn(state)
-    for urn, name in known.items():
+    for urn, name in _names_by_urn(state).items():
         # What a service has lost is deleted with it.
         is_chosen = name in chosen or (name is not None and name.key.kind.is_of_service and name.key.name in services)
         if not is_chosen:
             yield urn
-    yield from sorted(f"**::{name}" for name in _names(plan, plan) - chosen - set(known.values()))
+
+
+def registered_part(plan: Plan, names: Collection[str], parts: ChangedParts | None = None) -> Plan:
+    """The part of the plan that a run registers: a deploy of some services only these and what belongs to them.
+
+    Pulumi keeps excluded resources that are not registered, in their order. Those that are registered get their places
+    side by side, also before a dependency of theirs that the definition has lost: Pulumi then refuses the state.
+    """
+    if parts is not None:
+        return parts.needed
+    if not names:
+        return plan
+    part = plan.limited_to(names)
+    builders = {image.service for image in part.images} - {service.name for service in part.services}
+    without_objects = tuple(replace(service, objects=()) for service in plan.services if service.name in builders)
+    return replace(part, services=(*part.services, *without_objects))
 
 
 def resources_besides(parts: ChangedParts, state: Mapping[str, Any]) -> Iterable[str]:

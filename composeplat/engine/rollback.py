@@ -65,11 +65,14 @@ class RollBack:
         stack.note(f"rolling back, as the deploy failed: {', '.join(going)}")
         back = _with_objects(plan, {name: self.objects[s.cluster_name] for name, s in going.items()})
         back = _with_present_pods(api, back, live_state)
-        again = replace(options, rerun_jobs=False, build=False if options.build is False else None)
+        # The plan has no dependencies now, by which these would be found again.
+        services = tuple(sorted(plan.select_services(options.services))) if options.services else ()
+        build = False if options.build is False else None
+        again = replace(options, services=services, rerun_jobs=False, build=build)
         args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(back, stack.state, live_state, again)]
         with open_rollout(stack, api, back, going, options.timeout) as rollout:
             handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
-            found, result = pulumi_runs.run_program(stack, back, args, going, handlers=handlers)
+            found, result = pulumi_runs.run_program(stack, back, args, going, handlers=handlers, services=services)
             stack.stop_if_interrupted()
             note_refusals(stack, rollout.monitor, found, result)
             refused = _refused(rollout.monitor, going, found, result)

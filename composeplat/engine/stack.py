@@ -83,6 +83,12 @@ class Stack:
     def state(self) -> dict[str, Any]:
         return self.workspace.read_state() or {}
 
+    def mend_state(self) -> None:
+        """Remove pending operations from the state, and repair its order."""
+        if self.workspace.repair_order():
+            self.note("repaired the state: a resource came before another one that it depends on")
+        self.workspace.drop_pending()
+
     @contextlib.contextmanager
     def lock(self, what: str) -> Iterator[None]:
         """Hold the lock of the stack, and watch the health of the cluster."""

@@ -31,6 +31,7 @@ from composeplat.engine.pulumi_errors import FREE_SPACE, FULL_DISK, explain
 from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
 from composeplat.engine.pulumi_variables import passed_variables, program_variables
 from composeplat.engine.stack_lock import hold_stack_lock, was_left_by_us
+from composeplat.engine.state_order import is_in_order
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
 from composeplat.toolchain.setup import Toolchain
@@ -297,6 +298,16 @@ class Workspace:
     def salt(self) -> str:
         """The salt of the secrets in the state, for plain Pulumi; empty without one."""
         return read_salt(self.folder / f"Pulumi.{self.namespace}.yaml")
+
+    def repair_order(self) -> bool:
+        """Sort the resources of a state in which one comes before a dependency of its own; return whether one did."""
+        if is_in_order(self.read_state() or {}):
+            return False
+        repaired = self.runner.run_locked("state", "repair", "--stack", self.namespace, "--yes")
+        self._read.clear()
+        if repaired.status:
+            raise explain(repaired.output)
+        return True
 
     def drop_pending(self) -> None:
         """Remove pending operations, which a kill leaves: Pulumi would warn for ever, and labels find their objects."""

@@ -57,6 +57,21 @@ def test_what_ran_before_runs_again(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
+def test_a_dependency_of_the_named_service(environment: Environment) -> None:
+    """A deploy of a service rolls back its dependencies too, and leaves the others alone."""
+    user = f"  user: {{image: busybox, command: {SLEEP}, stop_grace_period: 0, depends_on: [web]}}\n"
+    good = project("busybox:1.37", SLEEP, "first-token") + user
+    environment.deploy(good).expect()
+
+    environment.write(project("busybox", "no-such-program", "second-token") + user)
+    failed = environment.platform("deploy", "user").expect(1)
+
+    assert "web: rolled back to busybox:1.37\n" in failed.stderr
+    assert images(environment) == ["busybox:1.37"]
+    pending = environment.platform("preview", "--json").expect().json["changes"]
+    assert {change["name"] for change in pending} == {"web", "web-env", "other", "other-env"}
+
+
 CHECKED = """
 x-platform: {{full: true}}
 services:

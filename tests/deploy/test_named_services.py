@@ -43,3 +43,30 @@ def test_the_addresses_of_what_is_deployed(environment: Environment) -> None:
     (address,) = deployed.stdout.splitlines()
     assert address.startswith(f"https://web-{environment.namespace}.localhost")
     assert environment.get("networking.k8s.io/v1", "Ingress", "worker") is None
+
+
+APPS = f"""\
+x-app: &app {{image: 'busybox:1.37', command: "{SLEEP}", stop_grace_period: 0}}
+services:
+  web: *app
+  db: *app
+  cache: *app
+"""
+NEEDS_BOTH = "  app-{}: {{<<: *app, depends_on: [db, cache]}}\n"
+NEEDS_NONE = "  app-{}: *app\n"
+
+
+def test_what_other_services_depended_on(environment: Environment) -> None:
+    """Services that the deploy leaves alone keep their dependencies in the state, also those that the file has lost.
+
+    Pulumi refused the state, or took such a dependency for one that is declared twice, if it was given the others.
+    """
+    environment.deploy(APPS + "".join(NEEDS_BOTH.format(number) for number in range(8))).expect()
+    without_db = APPS.replace("web: *app", "web: {<<: *app, command: sleep 90000}").replace("  db: *app\n", "")
+    environment.write(without_db + "".join(NEEDS_NONE.format(number) for number in range(8)))
+
+    environment.platform("deploy", "web").expect()
+    assert environment.get("apps/v1", "Deployment", "db") is not None
+    environment.platform("deploy").expect()
+    assert environment.get("apps/v1", "Deployment", "db") is None
+    assert "no changes" in environment.platform("preview").expect().stderr

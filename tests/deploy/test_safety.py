@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import random
 import signal
@@ -176,6 +177,24 @@ def test_state_that_was_cut(environment: Environment) -> None:
 
     assert f"{len(WANTED)} objects are shown as new, and there already: the state does not know them; " in shown
     assert environment.names() == WANTED
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_a_state_out_of_order(environment: Environment) -> None:
+    """A state that Pulumi refuses, as a resource comes before its dependency, is repaired by the next deploy."""
+    environment.deploy(SEVERAL).expect()
+    state = Path(environment.variables["COMPOSEPLAT_DATA"]) / "state"
+    (path,) = state.glob("*/.pulumi/stacks/env/*.json")
+    found = json.loads(path.read_text())
+    resources = found["checkpoint"]["latest"]["resources"]
+    dependent = next(resource for resource in resources if resource.get("dependencies"))
+    resources.remove(dependent)
+    place = next(i for i, resource in enumerate(resources) if resource["urn"] in dependent["dependencies"])
+    resources.insert(place, dependent)
+    path.write_text(json.dumps(found))
+
+    assert "platform refresh repairs the state" in environment.platform("preview").expect(1).stderr
+    assert "repaired the state: " in environment.deploy().expect().stderr
     environment.platform("preview", "--expect-no-changes").expect()
 
 

@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
+from composeplat.engine.changed_parts import find_parts
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import Key, LiveState
-from composeplat.engine.pulumi_args import deploy_args, former_urns, resources_except, resources_outside
+from composeplat.engine.pulumi_args import (
+    deploy_args,
+    former_urns,
+    registered_part,
+    resources_except,
+    resources_outside,
+)
 from composeplat.plan import Plan
 from tests.conftest import Project
 
@@ -76,7 +83,7 @@ def test_all(plan: Plan) -> None:
 
 
 def test_one_service(plan: Plan) -> None:
-    """One service brings its volume and what it has lost, and leaves the others alone, known ones and new ones."""
+    """One service brings its volume and what it has lost, and leaves the others alone."""
     kept = [job("job"), f"{SERVICE}::demo-service/web", f"{SERVICE}::demo-service/gone"]
     touched = [
         "urn:pulumi:team::demo::pulumi:pulumi:Stack::demo-team",
@@ -87,16 +94,27 @@ def test_one_service(plan: Plan) -> None:
     ]
     left = list(resources_outside(plan, ("api",), state(*touched, *kept)))
 
-    assert left[:3] == kept
-    assert {"**::demo-image/web", "**::demo-workload/web", "**::demo-endpoints/web"} <= set(left)
-    assert [item for item in left if "api" in item or "data" in item or item.endswith("demo")] == []
+    assert left == kept
 
 
 def test_a_service_with_its_dependencies(plan: Plan) -> None:
     """What a service depends on is deployed along with it, and its endpoint and image too."""
-    left = list(resources_outside(plan, ("web",), {}))
+    workloads = [f"{SERVICE}$kubernetes:apps/v1:Deployment::demo-workload/{name}" for name in ("web", "api")]
+    endpoints = f"{STACK}$composeplat:index:Endpoints::demo-endpoints/web"
+    left = list(resources_outside(plan, ("web",), state(*workloads, endpoints, image("web"), job("job"))))
 
-    assert left == ["**::demo-image/job", "**::demo-service/job", "**::demo-workload/job"]
+    assert left == [job("job")]
+
+
+def test_what_is_registered(plan: Plan) -> None:
+    """A deploy of some services registers no other one; one of parts these, and one of everything all."""
+    part = registered_part(plan, ("api",))
+
+    assert [service.name for service in part.services] == ["api"]
+    assert ([volume.name for volume in part.volumes], part.images, part.endpoints) == (["data"], (), ())
+    assert registered_part(plan, ()) is plan
+    parts = find_parts(plan, ["service-api"])
+    assert registered_part(plan, (), parts) is parts.needed
 
 
 def test_jobs_again(plan: Plan) -> None:
@@ -141,7 +159,13 @@ services:
     plan = project(text).write({"Dockerfile": "FROM x\n"}).read(namespace="team", registry="localhost:5000").plan
     assert plan is not None
 
-    assert list(resources_outside(plan, ("web",), {})) == ["**::demo-workload/base"]
+    workload = f"{SERVICE}$kubernetes:apps/v1:Deployment::demo-workload/base"
+    built = [f"{SERVICE}::demo-service/base", image("base"), image("web")]
+    assert list(resources_outside(plan, ("web",), state(*built, workload))) == [workload]
+    assert [(found.name, bool(found.objects)) for found in registered_part(plan, ("web",)).services] == [
+        ("web", True),
+        ("base", False),
+    ]
 
 
 RENAMED = """\

@@ -861,6 +861,26 @@ def test_pending_operations_that_can_not_be_dropped(workspace: Workspace) -> Non
     assert not (workspace.folder / "mended.json").exists()
 
 
+def test_repair_order(workspace: Workspace) -> None:
+    """Pulumi repairs a state whose resources are out of order, and no other."""
+    notes = answering(workspace)
+    write_state(workspace, resources=[{"urn": "a", "dependencies": ["b"]}, {"urn": "b"}])
+
+    assert workspace.repair_order()
+    write_state(workspace, resources=[{"urn": "b"}, {"urn": "a", "dependencies": ["b"]}])
+    assert not workspace.repair_order()
+    assert asked(notes) == ["state repair --stack team --yes"]
+
+
+def test_an_order_that_can_not_be_repaired(workspace: Workspace) -> None:
+    """Pulumi's reason is in the message."""
+    answering(workspace, {"state repair": (1, "error: incorrect passphrase")})
+    write_state(workspace, resources=[{"urn": "a", "dependencies": ["b"]}])
+
+    with pytest.raises(MissingPiece, match="the state is encrypted with another passphrase"):
+        workspace.repair_order()
+
+
 HERE = f"{getpass.getuser()}@{socket.gethostname()}"
 LOCKED_AT = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC).timestamp()
 

@@ -48,7 +48,7 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
             stack.check_project("build")
             stack.workspace.make_stack()
             stack.check_cluster()
-            stack.workspace.drop_pending()
+            stack.mend_state()
             args = ["up", *pulumi_runs.UNATTENDED_ARGS, *image_args(alone, stack.state, images, force=force)]
             events, result = pulumi_runs.run_program(stack, alone, args, chosen, handlers=handlers)
             if not result.status and not monitor.causes:

@@ -95,7 +95,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chang
 def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck) -> Outcome:
     stack, api, plan, options = recording.stack, recording.api, recording.plan, recording.options
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
-    stack.workspace.drop_pending()
+    stack.mend_state()
     forget_foreign(stack, live_state)
     state = stack.state
     known = known_to_state(state) & live_state.object_metadata.keys()
@@ -228,7 +228,11 @@ def _check_with_preview(
     """Run a preview before data is deleted: it fails if Pulumi can't read its state."""
     args = ["preview", *deploy_args(plan, stack.state, live_state, options)]
     events, result = pulumi_runs.run_program(
-        stack, preview_plan(api, plan, replaced), args, plan.select_services(options.services)
+        stack,
+        preview_plan(api, plan, replaced),
+        args,
+        plan.select_services(options.services),
+        services=options.services,
     )
     stack.stop_if_interrupted()
     if result.status:
@@ -302,7 +306,15 @@ def _run(
     more = pulumi_runs.NO_VARIABLES if options.safe_checkpoints else pulumi_runs.checkpoint_variables(len(plan.objects))
     handlers = pulumi_runs.RunHandlers(handle, rollout.tick)
     return pulumi_runs.run_program(
-        stack, plan, args, monitor.chosen, gate=gate, handlers=handlers, more=more, parts=parts
+        stack,
+        plan,
+        args,
+        monitor.chosen,
+        gate=gate,
+        handlers=handlers,
+        more=more,
+        services=options.services,
+        parts=parts,
     )
 
 

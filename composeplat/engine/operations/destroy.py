@@ -51,7 +51,7 @@ def _destroy(recording: Recording, *, volumes: bool, wait: bool) -> Outcome:
     if stack.state.get("resources"):
         stack.workspace.make_stack()
         stack.check_cluster()
-        stack.workspace.drop_pending()
+        stack.mend_state()
         before = read_live_state(api, stack.namespace)
         forget_foreign(stack, before)
         gone = frozenset(key for key, _ in lost_objects(stack.state, before))

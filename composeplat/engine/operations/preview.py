@@ -7,6 +7,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.namespaces import is_ending
+from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
@@ -40,6 +41,7 @@ from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
+from composeplat.engine.state_order import is_in_order
 from composeplat.plan.desired import Plan
 from composeplat.plan.workloads import ends_pods_first
 
@@ -71,6 +73,11 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     stack.workspace.make_stack()
     stack.check_cluster()
     state = stack.state
+    if not is_in_order(state):
+        raise ComposeplatError(
+            "Pulumi can't read the state: a resource comes before another one that it depends on",
+            "platform refresh repairs the state",
+        )
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
     replaced = [name for name, has_to_be in volumes.items() if has_to_be]
     scaled = autoscaled_replicas(api, plan, live_state)
@@ -87,7 +94,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     kept = with_kept_salts(with_autoscaled(plan, scaled), state, live_state)
     shown = preview_plan(api, without_pods(kept, held_back), replaced)
     chosen = plan.select_services(options.services)
-    events, result = pulumi_runs.run_program(stack, shown, args, chosen, parts=parts)
+    events, result = pulumi_runs.run_program(stack, shown, args, chosen, services=options.services, parts=parts)
     stack.stop_if_interrupted()
     if result.status and not events.is_refused:
         raise pulumi_runs.run_error(result, events)

@@ -21,7 +21,7 @@ def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
             if not stack.state.get("resources"):
                 raise stack.not_deployed_error()
             stack.workspace.make_stack()
-            stack.workspace.drop_pending()
+            stack.mend_state()
             stack.check_cluster()
             mode = ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]
             events, result = pulumi_runs.run(
