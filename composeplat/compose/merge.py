@@ -20,10 +20,8 @@ from pathlib import PurePath
 from composeplat.compose.discovery import PLATFORM_NAMES
 from composeplat.compose.keys import path_of_key
 from composeplat.compose.list_entries import IDENTITIES, Pattern, by_target, new_entries
-from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
+from composeplat.compose.nodes import OVERRIDE, RESET, Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.diagnostics import PathKey, Report, dotted
-
-_RESET, _OVERRIDE = "!reset", "!override"
 
 
 def merge(base: Node, over: Node, report: Report) -> Node:
@@ -51,7 +49,7 @@ def _apply_tags(node: Node, path: PathKey, report: Report | None) -> Node:
             entries = {
                 name: (key, _apply_tags(value, (*path, name), report))
                 for name, (key, value) in node.entries.items()
-                if value.tag != _RESET
+                if value.tag != RESET
             }
             return Mapping(node.span, entries, "", node.size)
         case Sequence():
@@ -66,7 +64,7 @@ def _apply_tags(node: Node, path: PathKey, report: Report | None) -> Node:
 
 def _filter_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
     """Drop reset entries and duplicates; the other entries keep their indices."""
-    kept = [(index, item) for index, item in node.indexed_items if item.tag != _RESET]
+    kept = [(index, item) for index, item in node.indexed_items if item.tag != RESET]
     identify = IDENTITIES.get(_pattern(path))
     if identify is not None:
         kept = list({identify(item): (index, item) for index, item in kept}.values())
@@ -76,7 +74,7 @@ def _filter_items(node: Sequence, path: PathKey, report: Report | None) -> Seque
 
 
 def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
-    if over.tag in (_OVERRIDE, _RESET):
+    if over.tag in (OVERRIDE, RESET):
         return over
     pattern = _pattern(path)
     rule = _RULES.get(pattern) or _rule_of_two_forms(pattern, base, over)
@@ -166,7 +164,7 @@ def _as_list(node: Node, *, several: bool = False) -> Node:
         case Mapping():
             items: list[Node] = []
             for _, (key, value) in sorted(node.entries.items()):
-                values = value.items if several and isinstance(value, Sequence) and value.tag != _RESET else [value]
+                values = value.items if several and isinstance(value, Sequence) and value.tag != RESET else [value]
                 items += [_joined(key, item) for item in values]
             return Sequence(node.span, items, node.tag, node.size)
         case Scalar() if not node.is_null:
@@ -176,8 +174,8 @@ def _as_list(node: Node, *, several: bool = False) -> Node:
 
 
 def _joined(key: Scalar, value: Node) -> Node:
-    if value.tag == _RESET:
-        return Scalar(value.span, key.text, key.text, tag=_RESET)
+    if value.tag == RESET:
+        return Scalar(value.span, key.text, key.text, tag=RESET)
     if not isinstance(value, Scalar):
         return value
     if value.is_null:
@@ -283,7 +281,7 @@ def _replaced_by(over: list[Node], base: list[Node], path: PathKey) -> list[Node
     is_tmpfs = _pattern(path) == ("services", "*", "tmpfs")
     if not is_tmpfs and path[-1:] != ("extra_hosts",):
         return base
-    later = {_head(item): item for item in over if is_tmpfs or item.tag == _RESET}
+    later = {_head(item): item for item in over if is_tmpfs or item.tag == RESET}
     return [later.get(_head(item), item) for item in base]
 
 
@@ -297,7 +295,7 @@ def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> N
     if _pattern(path) != ("services", "*", "volumes"):
         return
     seen: set[object] = set()
-    for where, item in (((*path, index), item) for index, item in enumerate(items) if item.tag != _RESET):
+    for where, item in (((*path, index), item) for index, item in enumerate(items) if item.tag != RESET):
         target = by_target(item)
         if target in seen:
             shown = _shown_part(item, "target")
@@ -310,10 +308,10 @@ def _report_removed_mounts(base: list[Node], over: list[Node], path: PathKey, re
     """Report mounts that the platform file removes: Docker Compose, which does not read that file, has them."""
     if _pattern(path) != ("services", "*", "volumes"):
         return
-    mounted = {by_target(item): item for item in base if item.tag != _RESET}
+    mounted = {by_target(item): item for item in base if item.tag != RESET}
     for index, item in enumerate(over):
         removed = mounted.get(by_target(item))
-        if item.tag == _RESET and removed is not None and PurePath(item.span.source.name).name in PLATFORM_NAMES:
+        if item.tag == RESET and removed is not None and PurePath(item.span.source.name).name in PLATFORM_NAMES:
             where = (*path, index)
             message = f"{dotted(where)} removes a mount that Docker Compose has: {_shown_part(removed, 'source')}"
             report.add("removed-mount", item.span, where, message, "check that the service works without it")

@@ -18,6 +18,9 @@ from typing import Any
 from composeplat.diagnostics import Span, quoted
 from composeplat.system.records import mutable
 
+#: Tags of Compose, for values that take the place of those of earlier files.
+RESET, OVERRIDE = "!reset", "!override"
+
 _CHARS_PER_NODE = 64
 
 _NULLS = {"", "~", "null", "Null", "NULL"}

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from composeplat.compose.nodes import BOOLEANS, Mapping, Node, Scalar, Sequence, kind_of
+from composeplat.compose.nodes import BOOLEANS, OVERRIDE, RESET, Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.diagnostics import Report, Source, Span, end_of, quoted
 from composeplat.system.records import mutable
 
@@ -32,7 +32,6 @@ MAX_DIRECTIVES = 100
 #: All that YAML does not call printable. Compiling a pattern of what it does call printable takes ten times as long.
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
-_RESET, _OVERRIDE = "!reset", "!override"
 _CORE_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "bool", "float", "null", "map", "seq", "merge")}
 _STR = "tag:yaml.org,2002:str"
 
@@ -198,7 +197,7 @@ class _Builder:
 
     def _tag(self, event: Any) -> str:
         tag: str | None = event.tag
-        if tag in (_RESET, _OVERRIDE):
+        if tag in (RESET, OVERRIDE):
             return tag or ""
         if tag and tag not in _CORE_TAGS and tag != "!":
             self.report.add("unknown-tag", self._span(event), (), f"the tag {quoted(tag)} has no meaning here")
@@ -312,7 +311,7 @@ class _Builder:
                     if own is None:
                         mapping.entries[name] = (name_node, merged)
                         mapping.size += name_node.size + merged.size
-                    elif own.tag == _RESET and merged.tag != _RESET:
+                    elif own.tag == RESET and merged.tag != RESET:
                         # A value of earlier files is reset; that of the anchor takes its place.
-                        mapping.entries[name] = (name_node, replace(merged, tag=_OVERRIDE))
+                        mapping.entries[name] = (name_node, replace(merged, tag=OVERRIDE))
                         mapping.size += merged.size

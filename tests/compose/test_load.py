@@ -63,6 +63,45 @@ def test_name_of_a_later_file(project: Project) -> None:
     assert reading.loaded.settings.environment == "b"
 
 
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        pytest.param(("name: !reset null",), "demo", id="reset"),
+        pytest.param(("name: !reset []",), "demo", id="reset-with-a-list"),
+        pytest.param(("name: !reset null", "name: c"), "c", id="set-after-a-reset"),
+        pytest.param(("name: !reset b",), "b", id="reset-with-a-name"),
+        pytest.param(("name: !override b",), "b", id="override"),
+        pytest.param(("name: ",), "a", id="nothing"),
+    ],
+)
+def test_a_name_that_a_later_file_resets(project: Project, later: tuple[str, ...], expected: str) -> None:
+    """Without the earlier one, the environment is named by the folder."""
+    files = {f"{number}.yaml": f"{text}\n{WEB}" for number, text in enumerate(("name: a", *later))}
+
+    reading = project(files).read(*files, name="")
+
+    assert (reading.loaded.settings.environment, reading.messages) == (expected, [])
+    assert reading.loaded.settings.name_from_folder is (expected == "demo")
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        pytest.param("x-platform: {full: !reset null}", False, id="key"),
+        pytest.param("x-platform: !reset null", False, id="block"),
+        pytest.param("x-platform: !reset {full: true}", False, id="block-with-a-value"),
+        pytest.param("x-platform: !override {}", False, id="another-block"),
+        pytest.param("x-platform: {full: }", True, id="nothing"),
+        pytest.param("x-platform: {full: !override true}", True, id="override"),
+    ],
+)
+def test_full_mode_that_a_later_file_resets(project: Project, later: str, expected: bool) -> None:  # noqa: FBT001 -- the expected value
+    """A file can turn off what an earlier one turns on."""
+    files = {"a.yaml": f"x-platform: {{full: true}}\n{WEB}", "b.yaml": f"{later}\n"}
+
+    assert project(files).read(*files).loaded.settings.full is expected
+
+
 @pytest.mark.parametrize(("text", "kind"), [("[prod]", "a list"), ("{prod: }", "a mapping")])
 def test_a_name_that_is_no_text(project: Project, text: str, kind: str) -> None:
     """It is an error: the folder's name would be that of another environment."""

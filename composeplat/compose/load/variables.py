@@ -15,7 +15,7 @@ from typing import Any
 from composeplat.compose.discovery import DEFAULT_NAMES, find_compose_files
 from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.sources import Sources
-from composeplat.compose.nodes import Mapping as MappingNode, Node, Scalar, kind_of
+from composeplat.compose.nodes import OVERRIDE, RESET, Mapping as MappingNode, Node, Scalar, kind_of
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value, hint_of_file
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
 from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, BadSetting, VariableReferences, Variables
@@ -222,7 +222,7 @@ def _check_names(documents: list[Node], report: Report) -> None:
     """Report a ``name`` that is no text: without one, the folder's would name another environment."""
     for document in documents:
         name = document.get("name") if isinstance(document, MappingNode) else None
-        if name is not None and not isinstance(name, Scalar):
+        if name is not None and not isinstance(name, Scalar) and name.tag != RESET:
             report.add("invalid-type", name.span, ("name",), f"name must be a text, not {kind_of(name)}")
 
 
@@ -235,25 +235,35 @@ def _given_names(request: Request, variables: Variables, documents: list[Node]) 
 
 
 def _written_name(documents: list[Node]) -> Scalar | None:
-    named = [name for document in documents if (name := _name_of(document)) is not None]
-    return named[-1] if named else None
+    return _last_set([document.get("name") for document in documents if isinstance(document, MappingNode)])
 
 
-def _name_of(document: Node) -> Scalar | None:
-    name = document.get("name") if isinstance(document, MappingNode) else None
-    return name if isinstance(name, Scalar) and not name.is_null else None
+def _last_set(values: list[Node | None]) -> Scalar | None:
+    """Return the last text; a ``!reset`` without one removes those of earlier files, and one with a text is that."""
+    found = None
+    for node in values:
+        if isinstance(node, Scalar) and not node.is_null:
+            found = node
+        elif node is not None and node.tag == RESET:
+            found = None
+    return found
 
 
 def _asks_for_full_mode(variables: Variables, documents: list[Node]) -> bool:
     """Whether ``x-platform.full`` is true; the last file that has it wins, and a wrong value is reported later."""
     blocks = [document.get("x-platform") for document in documents if isinstance(document, MappingNode)]
-    written = [block.get("full") for block in blocks if isinstance(block, MappingNode)]
-    texts = [
-        interpolate_scalar(node, variables, Report(), VariableReferences()).text
-        for node in written
-        if isinstance(node, Scalar) and not node.is_null
-    ]
-    return Variables.from_layers({"full": texts[-1]}).flag("full", default=False) if texts else False
+    written = _last_set([_of_block(block, "full") for block in blocks if block is not None])
+    if written is None:
+        return False
+    text = interpolate_scalar(written, variables, Report(), VariableReferences()).text
+    return Variables.from_layers({"full": text}).flag("full", default=False)
+
+
+def _of_block(block: Node, key: str) -> Node | None:
+    """Return the value of a key; a block that takes the place of earlier ones removes theirs."""
+    found = block.get(key) if isinstance(block, MappingNode) and block.tag != RESET else None
+    is_removed = found is None and block.tag in (RESET, OVERRIDE)
+    return Scalar(block.span, "", "", plain=True, tag=RESET) if is_removed else found
 
 
 def _check_settings(settings: Settings) -> None:
