@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from composeplat.compose.template import MAX_TEXT, BadTemplate, Outcome, evaluate, parse_template
@@ -74,14 +75,23 @@ def parse_lines(source: Source, report: Report, *, raw: bool = False) -> EnvLine
 
 
 def evaluate_lines(
-    parsed: EnvLines, lookup: Lookup, report: Report, earlier: Mapping[str, str] | None = None
+    parsed: EnvLines,
+    lookup: Lookup,
+    report: Report,
+    earlier: Mapping[str, str] | None = None,
+    place: Lookup = lambda _: None,
 ) -> dict[str, str]:
-    """Return the values; substitutions use ``lookup``, then earlier lines, then ``earlier`` files."""
+    """Return the values; substitutions use ``lookup``, then earlier lines, then ``earlier`` files, then ``place``.
+
+    A line that sets a variable of the place, as in ``PLATFORM_DOMAIN=${PLATFORM_DOMAIN:-local}``, lacks its value.
+    """
     source, values = parsed.source, dict[str, str]()
 
-    def look(name: str) -> str | None:
+    def look(name: str, *, line: str) -> str | None:
         found = lookup(name)
-        return values.get(name, (earlier or {}).get(name)) if found is None else found
+        if found is None:
+            found = values.get(name, (earlier or {}).get(name))
+        return place(name) if found is None and name != line else found
 
     length = 0
     for line in parsed.lines:
@@ -92,7 +102,7 @@ def evaluate_lines(
         if line.template is None:
             value = lookup(line.name)
         else:
-            value = line.template if line.literal else _substitute(line, source, look, report)
+            value = line.template if line.literal else _substitute(line, source, partial(look, line=line.name), report)
         if value is not None:
             values[line.name] = value
         length += len(values.get(line.name, ""))

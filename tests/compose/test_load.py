@@ -365,6 +365,58 @@ def test_built_in_variables_in_the_name(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    ("env_file", "given", "expected"),
+    [
+        pytest.param("H=$PLATFORM_NAMESPACE.$PLATFORM_DOMAIN", {}, "team.example.com", id="both"),
+        pytest.param("H=$PLATFORM_NAMESPACE\nPLATFORM_NAMESPACE=own", {}, "own", id="set-below"),
+        pytest.param("PLATFORM_NAMESPACE=own\nH=$PLATFORM_NAMESPACE", {}, "own", id="set-above"),
+        pytest.param(
+            "H=$PLATFORM_DOMAIN\nPLATFORM_DOMAIN=$PLATFORM_NAMESPACE.example.org",
+            {},
+            "team.example.org",
+            id="domain-of-the-namespace",
+        ),
+        pytest.param(
+            "PLATFORM_NAMESPACE=pr-${PLATFORM_NAMESPACE:-1}\nH=${PLATFORM_NAMESPACE}", {}, "pr-1", id="of-itself"
+        ),
+        pytest.param("H=$PLATFORM_NAMESPACE", {"PLATFORM_NAMESPACE": "shell"}, "shell", id="shell"),
+        pytest.param("H='$PLATFORM_NAMESPACE'", {}, "$PLATFORM_NAMESPACE", id="literal"),
+    ],
+)
+@pytest.mark.parametrize("name", [".env", "named.env"])
+def test_the_place_in_env_files(
+    project: Project, name: str, env_file: str, given: dict[str, str], expected: str
+) -> None:
+    """Env files of the project may refer to the namespace and the domain, which they may set themselves."""
+    folder = project(
+        {"compose.yaml": "services: {web: {image: nginx, environment: [H]}}", name: f"{env_file}\n"}, **given
+    )
+    options = {"env_files": (name,)} if name != ".env" else {}
+
+    reading = folder.read(domain="", context_namespace="team", default_domain="example.com", **options)
+
+    assert variables(reading) == {"H": expected}
+    assert reading.loaded.settings.namespace == (expected if expected in ("own", "pr-1", "shell") else "team")
+
+
+def test_a_domain_that_is_not_set_in_the_env_file(project: Project) -> None:
+    """A variable of the place without a value is one that is not set."""
+    text = "services: {web: {image: 'app:${H:-none}'}}"
+    folder = project({"compose.yaml": text, ".env": "H=$PLATFORM_DOMAIN\n"})
+
+    (message,) = folder.read(domain="").messages
+
+    assert message.startswith(".env:1:1: warning: the value of 'H' refers to a variable that is not set")
+
+
+def test_the_place_in_the_name_of_a_file(project: Project) -> None:
+    """The env file may name the Compose files by the namespace."""
+    folder = project({"team.yaml": WEB, ".env": "COMPOSE_FILE=$PLATFORM_NAMESPACE.yaml\n"})
+
+    assert image(folder.read(namespace="team")) == "nginx"
+
+
+@pytest.mark.parametrize(
     ("layers", "expected"),
     [
         pytest.param({}, True, id="default"),

@@ -10,7 +10,7 @@ import os.path
 from pathlib import Path
 
 from composeplat.compose.discovery import MAX_DEFINITION_BYTES, MAX_ENV_FILE_BYTES
-from composeplat.compose.dotenv import EnvLines, evaluate_lines, parse_lines
+from composeplat.compose.dotenv import EnvLines, Lookup, evaluate_lines, parse_lines
 from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.options import Request
 from composeplat.compose.variables import Variables
@@ -92,22 +92,26 @@ class Sources:
         listed = join_some([quoted(name) for name in names], _MAX_NAMES)
         return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
-    def env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
+    def env(
+        self, path: str, variables: Variables, root: ProjectRoot | None, place: Lookup = lambda _: None
+    ) -> dict[str, str]:
         """Read an env file with variables of the definition; report one that can't be read."""
         try:
-            return self.read_env(path, variables, root)
+            return self.read_env(path, variables, root, place)
         except files.Unreadable as error:
             self._report_unreadable(path, Path(os.path.dirname(path)), error)
             return {}
 
-    def read_env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
+    def read_env(
+        self, path: str, variables: Variables, root: ProjectRoot | None, place: Lookup = lambda _: None
+    ) -> dict[str, str]:
         given = self.request.env_contents.get(path)
         if given is None:
             content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
         else:
             content = files.capped(given, MAX_ENV_FILE_BYTES)
         parsed = self.env_lines(content, path)
-        return evaluate_lines(parsed, variables.lookup, self.report) if parsed else {}
+        return evaluate_lines(parsed, variables.lookup, self.report, place=place) if parsed else {}
 
     def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
         """Parse an env file; None if it is not text, which is reported."""

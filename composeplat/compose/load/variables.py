@@ -7,12 +7,14 @@ Must not know the model: nothing but the keys ``name`` and ``x-platform`` is rea
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from composeplat.compose.discovery import DEFAULT_NAMES, find_compose_files
+from composeplat.compose.dotenv import Lookup
 from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import OVERRIDE, RESET, Mapping as MappingNode, Node, Scalar, kind_of
@@ -23,6 +25,8 @@ from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span
 from composeplat.names import make_label
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot, find_project_root
+
+_NAMESPACE, _DOMAIN = (SETTINGS[name].variable for name in ("namespace", "domain"))
 
 
 class NoDefinition(ComposeplatError):
@@ -38,12 +42,13 @@ def first_variables(request: Request, sources: Sources) -> Variables:
     shell = Variables.from_layers(request.shell, {}, request.platform)
     named = _named_env_files(request, shell)
     if named:
-        return _layered(request, named, sources, None)
+        return _with_place(request, sources, partial(_layered, request, named, None))
     own = default_env_file(shell, request.folder)
     if request.files or not own:
         return shell
     # It is read again, with its messages, if it is also an env file of the definition.
-    return _layered(request, [own], Sources(request, Report()), project_root(request, request.folder))
+    layered = partial(_layered, request, [own], project_root(request, request.folder))
+    return _with_place(request, Sources(request, Report()), layered)
 
 
 def project_variables(request: Request, first: Variables, folder: Path, sources: Sources) -> Variables:
@@ -55,12 +60,16 @@ def project_variables(request: Request, first: Variables, folder: Path, sources:
     if _named_env_files(request, shell):
         return first
     folders = dict.fromkeys((folder,) if request.files else (request.folder, folder))
-    variables = shell
-    for at in folders:
-        if own := default_env_file(shell, at):
-            read = sources.env(own, variables, project_root(request, at))
-            variables = variables.with_defaults(sources.shown(own), read)
-    return variables
+
+    def read(sources: Sources, place: Lookup) -> Variables:
+        variables = shell
+        for at in folders:
+            if own := default_env_file(shell, at):
+                found = sources.env(own, variables, project_root(request, at), place)
+                variables = variables.with_defaults(sources.shown(own), found)
+        return variables
+
+    return _with_place(request, sources, read)
 
 
 def default_env_file(variables: Variables, folder: Path) -> str:
@@ -78,13 +87,34 @@ def _named_env_files(request: Request, shell: Variables) -> list[str]:
     return [os.path.join(request.folder, name) for name in named]
 
 
-def _layered(request: Request, paths: list[str], sources: Sources, root: ProjectRoot | None) -> Variables:
+def _layered(
+    request: Request, paths: list[str], root: ProjectRoot | None, sources: Sources, place: Lookup
+) -> Variables:
     """Read env files in layers; each may refer to variables of earlier ones."""
     read: list[tuple[str, Mapping[str, str]]] = []
     for path in paths:
         variables = Variables.from_files(request.shell, read, request.platform)
-        read.append((sources.shown(path), sources.env(path, variables, root)))
+        read.append((sources.shown(path), sources.env(path, variables, root, place)))
     return Variables.from_files(request.shell, read, request.platform)
+
+
+def _with_place(request: Request, sources: Sources, read: Callable[[Sources, Lookup], Variables]) -> Variables:
+    """Read env files that may refer to the namespace and the domain, which they may set themselves.
+
+    Only a file that refers to them is read twice: first without the value that it asks for.
+    """
+
+    @cache
+    def place(name: str) -> str | None:
+        setting = {_NAMESPACE: "namespace", _DOMAIN: "domain"}.get(name)
+        if setting is None:
+            return None
+        # The domain may refer to the namespace, and neither to itself.
+        known = (_NAMESPACE,) if setting == "domain" else ()
+        variables = read(Sources(request, Report()), lambda other: place(other) if other in known else None)
+        return str(_resolved_setting(request, setting, variables, _defaults(request))) or None
+
+    return read(sources, place)
 
 
 def _split(text: str | None, separator: str) -> tuple[str, ...]:
@@ -164,20 +194,23 @@ def resolve_settings(
 
 def _resolved(request: Request, variables: Variables, *, full: str = "") -> dict[str, Any]:
     """Each setting: as given, else from its variable, else the default of the cluster."""
-    shell = Variables.from_layers(request.shell)
-    defaults = {
+    defaults = {**_defaults(request), "full": full}
+    return {name: _resolved_setting(request, name, variables, defaults) for name in SETTINGS}
+
+
+def _defaults(request: Request) -> dict[str, str]:
+    return {
         "namespace": request.context_namespace or "default",
         "domain": request.default_domain,
         "ingress_class": request.default_ingress_class,
         "registry": request.default_registry,
-        "full": full,
     }
-    return {
-        name: setting.resolve(
-            getattr(request, name), shell if setting.is_shell_only else variables, defaults.get(name, "")
-        )
-        for name, setting in SETTINGS.items()
-    }
+
+
+def _resolved_setting(request: Request, name: str, variables: Variables, defaults: Mapping[str, str]) -> Value:
+    setting = SETTINGS[name]
+    counting = Variables.from_layers(request.shell) if setting.is_shell_only else variables
+    return setting.resolve(getattr(request, name), counting, defaults.get(name, ""))
 
 
 def namespace_of(request: Request) -> str:
