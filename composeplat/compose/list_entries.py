@@ -75,16 +75,16 @@ def _by_path(item: Node) -> object:
     return (path.span.source.base, path.text) if isinstance(path, Scalar) else id(item)
 
 
-#: Keys of a service whose list entries are identified by the name before "=".
-_KEYS_BY_NAME = [
+#: Keys of a service that are a mapping, or a list of ``NAME=value``, whose entries are identified by their names.
+KEYS_OF_PAIRS = [
     "annotations",
     "build.additional_contexts",
     "build.args",
     "build.labels",
+    "build.ssh",
     "deploy.labels",
     "environment",
     "labels",
-    "links",
     "sysctls",
 ]
 #: Keys of a service whose list entries are identified by their text.
@@ -110,7 +110,7 @@ _KEYS_BY_TEXT = [
 def _identities() -> dict[Pattern, Callable[[Node], object]]:
     identities: dict[Pattern, Callable[[Node], object]] = {}
     rows: tuple[tuple[Iterable[str], Callable[[Node], object]], ...] = (
-        (_KEYS_BY_NAME, _by_name),
+        ((*KEYS_OF_PAIRS, "links"), _by_name),
         (_KEYS_BY_TEXT, _by_text),
         (("volumes",), by_target),
         (("devices",), _by_device),
@@ -120,7 +120,8 @@ def _identities() -> dict[Pattern, Callable[[Node], object]]:
     for keys, identify in rows:
         for key in keys:
             identities[("services", "*", *key.split("."))] = identify
-    identities[("networks", "*", "labels")] = identities[("volumes", "*", "labels")] = _by_name
+    for section in ("networks", "volumes", "secrets", "configs"):
+        identities[(section, "*", "labels")] = _by_name
     return identities
 
 

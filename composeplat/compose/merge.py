@@ -19,7 +19,7 @@ from pathlib import PurePath
 
 from composeplat.compose.discovery import PLATFORM_NAMES
 from composeplat.compose.keys import path_of_key
-from composeplat.compose.list_entries import IDENTITIES, Pattern, by_target, new_entries
+from composeplat.compose.list_entries import IDENTITIES, KEYS_OF_PAIRS, Pattern, by_target, new_entries
 from composeplat.compose.nodes import OVERRIDE, RESET, Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.diagnostics import PathKey, Report, dotted
 
@@ -207,6 +207,18 @@ def _as_build(node: Node) -> Node:
     return node
 
 
+def _with_name_of_external(node: Node) -> Node:
+    """Convert ``external: {name: a}`` of old files to ``external: true`` and ``name: a``."""
+    external = node.get("external") if isinstance(node, Mapping) else None
+    if not isinstance(node, Mapping) or not isinstance(external, Mapping):
+        return node
+    names = {name: entry for name, entry in external.entries.items() if name == "name"}
+    key, _ = node.entries["external"]
+    is_external = Scalar(external.span, "true", "true", plain=True, tag=external.tag)
+    entries = {**names, **node.entries, "external": (key, is_external)}
+    return Mapping(node.span, entries, node.tag, node.size)
+
+
 def _as_requests(node: Node) -> Node:
     """Convert ``gpus: all`` to a list with one request."""
     if not isinstance(node, Scalar) or node.is_null:
@@ -222,23 +234,8 @@ def _same_driver(base: Node, over: Node) -> bool:
     return not (isinstance(first, Scalar) and isinstance(second, Scalar)) or first.text == second.text
 
 
-#: Keys of a service whose mapping form is converted to a list.
-_LIST_KEYS = [
-    "annotations",
-    "build.additional_contexts",
-    "build.args",
-    "build.labels",
-    "deploy.labels",
-    "dns",
-    "dns_opt",
-    "dns_search",
-    "env_file",
-    "environment",
-    "label_file",
-    "labels",
-    "sysctls",
-    "tmpfs",
-]
+#: Keys of a service whose mapping, or single text, is converted to a list.
+_LIST_KEYS = [*KEYS_OF_PAIRS, "dns", "dns_opt", "dns_search", "env_file", "label_file", "tmpfs"]
 
 
 def _rules() -> dict[Pattern, Callable[[Node], Node]]:
@@ -250,7 +247,9 @@ def _rules() -> dict[Pattern, Callable[[Node], Node]]:
         rules[(*service, *key.split("."))] = _as_list
     for key in ("build.extra_hosts", "extra_hosts"):
         rules[(*service, *key.split("."))] = partial(_as_list, several=True)
-    rules[("networks", "*", "labels")] = rules[("volumes", "*", "labels")] = _as_list
+    for section in ("networks", "volumes", "secrets", "configs"):
+        rules[(section, "*")] = _with_name_of_external
+        rules[(section, "*", "labels")] = _as_list
     rules[(*service, "build")] = _as_build
     rules[(*service, "depends_on")] = partial(_as_mapping, inner="condition", default="service_started")
     rules[(*service, "networks")] = rules[(*service, "models")] = _as_mapping
@@ -262,6 +261,7 @@ def _rules() -> dict[Pattern, Callable[[Node], Node]]:
 _RULES = _rules()
 _RULES_OF_TWO_FORMS: dict[Pattern, Callable[[Node], Node]] = {
     ("services", "*", "gpus"): _as_requests,
+    ("services", "*", "build", "no_cache_filter"): _replaced,
     ("services", "*", "build", "ulimits", "*"): _replaced,
     ("services", "*", "provider", "options", "*"): _replaced,
 }

@@ -142,6 +142,30 @@ def service(base: str, *overs: str) -> Any:
             id="limits-of-a-build-of-another-form",
         ),
         pytest.param(
+            "build: {ssh: [default, a=./x]}",
+            "build: {ssh: {a: ./y, b: ./z}}",
+            {"build": {"ssh": ["default", "a=./y", "b=./z"]}},
+            id="agents-of-another-form",
+        ),
+        pytest.param(
+            "build: {ssh: {default: , a: ./x}}",
+            "build: {ssh: [a=./y]}",
+            {"build": {"ssh": ["a=./y", "default"]}},
+            id="agents-of-a-mapping",
+        ),
+        pytest.param(
+            "build: {ssh: [a=./x, b=./x]}",
+            "build: {ssh: [a=./y]}",
+            {"build": {"ssh": ["a=./y", "b=./x"]}},
+            id="agents-by-name",
+        ),
+        pytest.param(
+            "build: {no_cache_filter: a}",
+            "build: {no_cache_filter: [b]}",
+            {"build": {"no_cache_filter": ["b"]}},
+            id="stages-of-another-form",
+        ),
+        pytest.param(
             "provider: {type: x, options: {a: 1, b: 1}}",
             "provider: {options: {a: [2, 3], b: 2}}",
             {"provider": {"type": "x", "options": {"a": [2, 3], "b": 2}}},
@@ -203,6 +227,37 @@ def test_rule(base: str, over: str, expected: dict[str, Any]) -> None:
 def test_tags(base: str, over: str, expected: dict[str, Any]) -> None:
     """``!reset`` takes a key away, ``!override`` replaces it as a whole."""
     assert expected == service(base, over)
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "expected"),
+    [
+        pytest.param("labels: [a=1]", "labels: {a: 2}", {"labels": ["a=2"]}, id="labels"),
+        pytest.param("external: true", "external: {name: x}", {"external": True, "name": "x"}, id="name-added"),
+        pytest.param("external: {name: x}", "external: true", {"external": True, "name": "x"}, id="name-kept"),
+        pytest.param("external: {name: x}", "external: {name: y}", {"external": True, "name": "y"}, id="name-replaced"),
+        pytest.param("external: {name: x}", "external: false", {"external": False, "name": "x"}, id="not-external"),
+        pytest.param("external: {name: x}", "name: y", {"external": True, "name": "y"}, id="name-of-its-own"),
+    ],
+)
+@pytest.mark.parametrize("section", ["networks", "volumes", "secrets", "configs"])
+def test_objects_of_another_form(section: str, base: str, over: str, expected: dict[str, Any]) -> None:
+    """Both forms of ``labels`` and ``external`` are merged, as Compose does."""
+    assert merged(f"{section}: {{a: {{{base}}}}}", f"{section}: {{a: {{{over}}}}}") == ({section: {"a": expected}}, [])
+
+
+def test_agents_of_two_folders(project: Project) -> None:
+    """A key of a build is relative to the folder of its file."""
+    files = {
+        "compose.yaml": "include: [part/compose.yaml]\nservices: {web: {build: {ssh: {b: ./k}}}}",
+        "part/compose.yaml": "services: {web: {build: {context: ., ssh: [a=./k]}}}",
+    }
+    folder = project(files)
+
+    build = folder.read().loaded.project.services["web"].build
+
+    assert build is not None
+    assert build.ssh == (f"a={folder.path}/part/k", f"b={folder.path}/k")
 
 
 def test_reset_of_a_service() -> None:
