@@ -159,7 +159,8 @@ def _parse_restart(text: str) -> Restart:
         raise BadValue(
             "must be 'always', 'unless-stopped', 'any', 'no', 'none', 'never', 'on-failure' or 'on-failure:N'"
         )
-    return _RESTARTS[policy], parse_int(count) if colon else None
+    # Docker's 0 is no limit, as no number is.
+    return _RESTARTS[policy], (parse_int(count) or None) if colon else None
 
 
 def _endpoint_mode(deploy: Section | None) -> str:
