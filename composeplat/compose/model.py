@@ -138,6 +138,8 @@ class HostContent:
     """The total size of the files in bytes."""
     left_out: frozenset[str] = frozenset()
     """The paths within the folder that another mount of the service hides."""
+    has_hidden: bool = field(default=False, compare=False)
+    """Whether the folder has entries at these paths."""
 
 
 #: The largest secret that BuildKit accepts.

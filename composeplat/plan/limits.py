@@ -38,4 +38,6 @@ def _report_host_content(checker: Checker, service: Service) -> None:
     for index, mount in enumerate(service.mounts):
         if mount in mounts and mount.read_only and mount.content is not None and mount.content.files == ():
             path = mount_path(service.name, index)
-            checker.add("not-deployed", path, "is an empty folder, and nothing is mounted")
+            is_covered = mount.content.has_hidden
+            folder = "a folder whose entries are all covered by other mounts" if is_covered else "an empty folder"
+            checker.add("not-deployed", path, f"is {folder}, and nothing is mounted")

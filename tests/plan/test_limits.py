@@ -87,6 +87,39 @@ def test_an_empty_host_folder(project: Project) -> None:
     assert "volumeMounts" not in reading.container("Deployment", "web")
 
 
+@pytest.mark.parametrize(
+    ("files", "shown"),
+    [
+        pytest.param({}, "an empty folder", id="empty"),
+        pytest.param({"sub/x": ""}, "a folder whose entries are all covered by other mounts", id="covered"),
+    ],
+)
+def test_a_host_folder_whose_entries_are_covered(project: Project, files: dict[str, str], shown: str) -> None:
+    """It is called empty only where it has no entries."""
+    text = "services: {web: {image: nginx, volumes: ['./own:/a', './own:/b:ro', /a/sub, /b/sub]}}"
+    folder = project({"compose.yaml": text, **{f"own/{name}": content for name, content in files.items()}})
+    (folder.path / "own").mkdir(exist_ok=True)
+
+    reading = folder.read()
+
+    data = shown.replace("folder", "folder of this machine")
+    lost = f"services.web.volumes[0] mounts {data}: what is written there is lost with the pod"
+    assert reading.messages == [f"compose.yaml:1:42: warning: {lost} [host-data]"]
+    assert reading.notes == [
+        f"compose.yaml:1:54: note: services.web.volumes[1] is {shown}, and nothing is mounted [not-deployed]"
+    ]
+
+
+def test_a_host_folder_with_a_file_beside_covered_entries(project: Project) -> None:
+    """A file by which git keeps a folder is named beside them."""
+    text = "services: {web: {image: nginx, volumes: ['./own:/a', /a/sub]}}"
+    folder = project({"compose.yaml": text, "own/.gitkeep": "", "own/sub/x": ""})
+
+    (message,) = folder.read().messages
+
+    assert "a folder of this machine whose entries except '.gitkeep' are all covered by other mounts" in message
+
+
 def test_an_empty_host_folder_beside_a_full_folder(project: Project) -> None:
     """Beside other content, the warning names the empty one alone."""
     folder = project(

@@ -57,7 +57,10 @@ def _read_folder(top: Path, root: ProjectRoot, left_out: frozenset[str]) -> Host
     if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
         return HostContent(is_folder=True, files=None, count=len(found), size=total, left_out=left_out)
     files = (HostFile(path=name, mode=mode, content=_read_file(top / name, name, root)) for name, mode in sorted(found))
-    return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total, left_out=left_out)
+    hidden = any(os.path.lexists(top / name) for name in left_out)
+    return HostContent(
+        is_folder=True, files=tuple(files), count=len(found), size=total, left_out=left_out, has_hidden=hidden
+    )
 
 
 def _read_file(path: Path, name: str, root: ProjectRoot) -> bytes:

@@ -124,7 +124,8 @@ def _describe_folder(mount: Mount, root: ProjectRoot) -> str:
     """Describe a folder without a file of its own; empty for every other path."""
     if mount.content is not None:
         found = mount.content.files
-        return "" if found is None else _describe_files({Path(file.path).name for file in found})
+        hidden = mount.content.has_hidden
+        return "" if found is None else _describe_files({Path(file.path).name for file in found}, has_hidden=hidden)
     source = Path(mount.source)
     if not root.allows(source) or Path(mount.target).suffix:
         return ""
@@ -137,9 +138,12 @@ def _describe_folder(mount: Mount, root: ProjectRoot) -> str:
         return ""
 
 
-def _describe_files(names: set[str]) -> str:
+def _describe_files(names: set[str], *, has_hidden: bool = False) -> str:
     """Describe a folder by the names in it; empty if it has files of its own."""
     if not names <= _KEEPERS:
         return ""
     kept = " and ".join(map(quoted, sorted(names)))
+    if has_hidden:
+        others = f"entries except {kept}" if kept else "entries"
+        return f"a folder of this machine whose {others} are all covered by other mounts"
     return f"a folder of this machine with {kept} alone" if kept else "an empty folder of this machine"
