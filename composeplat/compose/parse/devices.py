@@ -5,7 +5,7 @@ Owns the forms of ``devices``; a cluster has no paths of nodes to give, only res
 
 from __future__ import annotations
 
-from composeplat.compose.nodes import Mapping
+from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.values import parse_known
 from composeplat.names import is_extended_resource
@@ -27,6 +27,7 @@ def parse_devices(section: Section) -> dict[str, int]:
         if source in resources:
             name = resources[source][1]
             counts[name] = counts.get(name, 0) + (1 if name else 0)
+            _check_target(item, source)
         else:
             message = (
                 "has no effect: a pod gets devices of a node by the resource of a device plugin, not by their path"
@@ -60,8 +61,10 @@ def _source(item: Field) -> str:
         if section is not None and section.get("source") is None:
             item.report("missing-key", "must have 'source'", "write source: /dev/…")
         return source
-    source, _, rest = (item.value(parse_known) or "").partition(":")
-    target = rest.partition(":")[0]
-    if source and target not in ("", source):
+    return (item.value(parse_known) or "").partition(":")[0]
+
+
+def _check_target(item: Field, source: str) -> None:
+    """Report another path in the container; the long form has a key for it, with a warning of its own."""
+    if isinstance(item.node, Scalar) and item.node.text.split(":")[1:2] not in ([], [""], [source]):
         item.report("no-effect", "has another path in the container: the device plugin decides it")
-    return source
