@@ -127,7 +127,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         edges=edges,
         inactive={clean(name): profiles for name, profiles in project.inactive.items()},
         networks=plan_networks(project, identity) if is_isolated else (),
-        files=(*plan_file_objects(checker, identity), *plan_provided(project, identity)),
+        files=(*plan_file_objects(checker, identity, endpoints), *plan_provided(project, identity)),
         providers=tuple(project.providers),
         required=tuple(required_objects(project)),
     )

@@ -5,7 +5,7 @@ Owns which ports are public and under which host, and the Ingress or HTTPRoute o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from composeplat.compose.model import Endpoint, Port, Route, Service
@@ -309,6 +309,14 @@ def _ingress(metadata: Manifest, host: str, routes: Iterable[Route], settings: S
     spec: Manifest = {"ingressClassName": settings.ingress_class} if settings.ingress_class else {}
     spec.update(rules=[{"host": host, "http": {"paths": paths}}], tls=[tls])
     return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec}
+
+
+def certificate_names(endpoints: Iterable[EndpointPlan]) -> Iterator[tuple[str, str]]:
+    """Yield the names of the Secrets that the Ingresses have their certificates from, with their endpoints."""
+    for endpoint in endpoints:
+        for tls in (tls for found in endpoint.objects for tls in found.manifest["spec"].get("tls", ())):
+            if "secretName" in tls:
+                yield tls["secretName"], endpoint.name
 
 
 def split_batches(paths: list[str], size: int) -> Iterable[list[str]]:

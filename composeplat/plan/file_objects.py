@@ -24,7 +24,8 @@ from composeplat.names import (
     make_file_key,
     shorten,
 )
-from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, FilePlan, Manifest, RequiredObject
+from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, EndpointPlan, FilePlan, Manifest, RequiredObject
+from composeplat.plan.endpoints import certificate_names
 from composeplat.plan.identity import Identity
 from composeplat.plan.providers import provided_name
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -53,9 +54,11 @@ def _data_key(found: FileObject) -> str:
 # objects --------------------------------------------------------------------------------------------------------------
 
 
-def plan_file_objects(checker: Checker, identity: Identity) -> tuple[FilePlan, ...]:
+def plan_file_objects(
+    checker: Checker, identity: Identity, endpoints: Iterable[EndpointPlan] = ()
+) -> tuple[FilePlan, ...]:
     mounted = checker.project.mounted_files
-    _check_names(checker, _check_entries(checker, mounted))
+    _check_names(checker, _check_entries(checker, mounted), endpoints)
     return tuple(
         FilePlan(
             section=found.kind.section,
@@ -106,9 +109,10 @@ def _check_entries(checker: Checker, mounted: tuple[FileObject, ...]) -> list[Fi
     return list(taken.values())
 
 
-def _check_names(checker: Checker, mounted: Iterable[FileObject]) -> None:
+def _check_names(checker: Checker, mounted: Iterable[FileObject], endpoints: Iterable[EndpointPlan]) -> None:
     """Report names that Kubernetes does not accept, or that another object has."""
-    taken = {("Secret", name): owner for name, owner in _names_of_services(checker.project)}
+    certificates = {name: f"the certificate of the endpoint '{owner}'" for name, owner in certificate_names(endpoints)}
+    taken = {("Secret", name): owner for name, owner in (*certificates.items(), *_names_of_services(checker.project))}
     for found in mounted:
         path = (found.kind.section, found.name)
         name, kind = object_name(found), _OBJECT_KINDS[found.kind]
@@ -121,7 +125,9 @@ def _check_names(checker: Checker, mounted: Iterable[FileObject]) -> None:
             shown = "another name" if is_hidden else f"'{name}'"
             checker.add("name-normalized", at, f"becomes {shown}, which is its name in the cluster", "", at_key=True)
         owner = taken.setdefault((kind, name), ".".join(path))
-        if owner != ".".join(path) and not (found.external and owner.startswith(f"{found.kind.section}.")):
+        # A pod may mount a certificate, and an object that another entry names too.
+        is_shared = owner.startswith(f"{found.kind.section}.") or owner == certificates.get(name)
+        if owner != ".".join(path) and not (found.external and is_shared):
             shown = checker.origins.shown(*at) if is_hidden else f"'{name}'"
             message = f"and {owner} would both have the {kind} {shown}"
             checker.add("name-conflict", at, message, "give it another 'name'", at_key=True)
