@@ -46,6 +46,7 @@ from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pu
 from composeplat.plan.providers import add_provided, plan_provided
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.restarts import add_restarts
+from composeplat.plan.scheduling import check_pods_fit
 from composeplat.plan.security import check_security
 from composeplat.plan.services import (
     check_ports,
@@ -134,6 +135,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
 
 
 def _check_services(checker: Checker, settings: Settings) -> None:
+    check_pods_fit(checker, settings)
     for service in checker.project.services.values():
         if service.container.hook_of:
             continue

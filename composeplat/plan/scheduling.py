@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from composeplat.compose.model import Service
+from composeplat.compose.model import Project, Service
+from composeplat.compose.options import Settings
+from composeplat.compose.origins import Checker
+from composeplat.compose.placeholders import LateNumber
 from composeplat.compose.pod_model import Platform
 from composeplat.compose.rollout_model import Constraint
 from composeplat.names import clean
@@ -18,6 +21,49 @@ _HOSTNAME = "kubernetes.io/hostname"
 #: The default of Kubernetes.
 _PROGRESS_DEADLINE_S = 600
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_SINGLE_POD = "ReadWriteOncePod"
+
+
+def check_pods_fit(checker: Checker, settings: Settings) -> None:
+    """Report pods that can't run beside each other, which no cluster can mend; those of jobs follow each other."""
+    users: dict[str, str] = {}
+    for service in checker.project.services.values():
+        if service.is_job or service.runs_elsewhere or service.replicas == 0:
+            continue
+        volumes = sorted(service.named_volumes | service.pod.volumes)
+        _check_single_users(checker, service, volumes, users)
+        is_alone = service.scheduling.placement.max_per_node == 1
+        if is_alone and volumes and settings.volume_affinity and _has_several_pods(service):
+            path = ("services", service.name, "deploy", "placement", "max_replicas_per_node")
+            message = f"keeps two pods from one node, and their volume '{volumes[0]}' keeps them on one"
+            checker.add("conflicting-keys", path, message, "leave it out, or ask for one pod")
+
+
+def _check_single_users(checker: Checker, service: Service, volumes: list[str], users: dict[str, str]) -> None:
+    """Report a second pod for a volume that one pod can mount; ``users`` has the services with such volumes."""
+    why = f"its x-access-mode is {_SINGLE_POD}"
+    hint = "give the volume x-access-mode: ReadWriteOnce"
+    for name in (name for name in volumes if _access_mode(checker.project, name) == _SINGLE_POD):
+        if _has_several_pods(service):
+            keys = (("deploy", "replicas"), ("scale",))
+            places = [("services", service.name, *key) for key in keys]
+            path = next((place for place in places if checker.origins.has(*place)), ("services", service.name))
+            message = f"asks for several pods, and one alone can mount the volume '{name}': {why}"
+            checker.add("conflicting-keys", path, message, f"{hint}, or ask for one pod")
+        user = users.setdefault(name, service.name)
+        if user != service.name:
+            message = f"can't mount the volume '{name}' beside '{user}', as one pod alone can: {why}"
+            checker.add("conflicting-keys", ("services", service.name), message, hint, at_key=True)
+
+
+def _access_mode(project: Project, name: str) -> str:
+    volume = project.volumes.get(name)
+    return volume.access_mode if volume is not None else ""
+
+
+def _has_several_pods(service: Service) -> bool:
+    """Whether it has more than one pod; a number that only Pulumi knows may be one."""
+    return service.replicas > 1 and not isinstance(service.replicas, LateNumber)
 
 
 def add_placement(spec: Manifest, service: Service, identity: Identity) -> None:
