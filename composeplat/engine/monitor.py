@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.failure_causes import deletion_cause
 from composeplat.cluster.snapshot import Object, Snapshot
+from composeplat.codes.causes import CauseCode
 from composeplat.components.resource_names import ResourceName
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.rollout_end import RolloutEnd
@@ -79,10 +80,24 @@ class Monitor:
             ServiceProgress(service=service, phase=phase, message=message, seconds=time.monotonic() - begun)
         )
 
+    def emit_waiting(self, service: str, message: str) -> None:
+        """Emit what a workload waits for, which holds back all services of its pods."""
+        self.emit(service, Phase.WAITING, message)
+        for name in self._others_in_same_pod(service):
+            self.emit(name, Phase.WAITING, _of_the_pod(service, message))
+
     def fail(self, service: str, cause: Cause) -> None:
+        """Fail a service; a dependency that fails it holds back the others of its pods too."""
         if service not in self.causes:
             self.causes[service] = cause
             self.emit(service, Phase.FAILED, cause.message)
+        if cause.code is CauseCode.DEPENDENCY:
+            for name in self._others_in_same_pod(service) - self.causes.keys():
+                self.causes[name] = replace(cause, message=_of_the_pod(service, cause.message))
+                self.emit(name, Phase.FAILED, self.causes[name].message)
+
+    def _others_in_same_pod(self, service: str) -> set[str]:
+        return {name for name in self._in_same_pod.get(service, ()) if name != service and name in self.chosen}
 
     def _unfailed_services(self) -> list[ServicePlan]:
         """The chosen services that have not failed."""
@@ -220,3 +235,7 @@ class Monitor:
             service.name: service_status(*service.workload, service.cluster_name, snapshot or Snapshot())
             for service in self._unfailed_services()
         }
+
+
+def _of_the_pod(service: str, predicate: str) -> str:
+    return f"is in the pods of {service}, which {predicate}"

@@ -267,7 +267,7 @@ class WakeUp:
         if state.clause and edge.required:
             self._hold(edge, state.clause)
         elif state.message:
-            self.monitor.emit(edge.service, Phase.WAITING, f"waits for {edge.dependency}: {state.message}")
+            self.monitor.emit_waiting(edge.service, f"waits for {edge.dependency}: {state.message}")
         return state.allows(required=edge.required)
 
     def _owner(self, service: ServicePlan) -> str:

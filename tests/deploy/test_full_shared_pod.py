@@ -114,3 +114,30 @@ def names(environment: Environment) -> tuple[str, ...]:
 def states(environment: Environment) -> dict[str, str]:
     rows = environment.platform("status", "--json").expect().json["services"]
     return {row["service"]: row["state"] for row in rows}
+
+
+def test_a_pod_that_waits_for_a_service_that_fails(environment: Environment) -> None:
+    """Each service in the pod says which one of them waits, and for what."""
+    outcome = environment.deploy(
+        f"""
+x-platform: {{full: true}}
+services:
+  db:
+    image: busybox
+    command: sh -c 'exit 3'
+    stop_grace_period: 0
+    healthcheck: {{test: "true"}}
+  api:
+    image: busybox
+    command: {SLEEP}
+    depends_on: {{db: {{condition: service_healthy}}}}
+  side:
+    image: busybox
+    command: {SLEEP}
+    network_mode: service:api
+"""
+    )
+
+    assert outcome.status == 1
+    assert "error: services.side: is in the pods of api, which waits for db, which " in outcome.stderr
+    assert "error: services.api: waits for db, which " in outcome.stderr

@@ -10,6 +10,7 @@ import pytest
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, service_status
+from composeplat.cluster.dependencies import dependency_cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.codes.causes import CauseCode
 from composeplat.engine import monitor as monitor_module, rollout_end
@@ -18,6 +19,7 @@ from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.progress import Phase
 from tests.cluster.objects import deployment, job, pod, replica_set, running, snapshot
+from tests.conftest import Project
 
 URN = "urn:pulumi:team::shop::composeplat:index:ComposeStack$kubernetes:apps/v1:Deployment::shop-workload/web"
 APPLIED, LATER = 3, 9
@@ -216,6 +218,56 @@ def test_the_first_cause_holds() -> None:
     item.fail("web", second)
 
     assert item.causes == {"web": first}
+
+
+SHARED = """\
+services:
+  db: {image: x}
+  api: {image: x, depends_on: [db]}
+  side: {image: x, network_mode: 'service:api'}
+  web: {image: x, depends_on: [side]}
+"""
+
+
+def test_a_service_in_the_pods_of_one_that_waits(project: Project) -> None:
+    """What holds back a workload holds back all services of its pods, and each says so."""
+    plan = project(SHARED).read(full=True).plan
+    assert plan is not None
+    seen: list[tuple[str, Phase, str]] = []
+    item = Monitor(
+        plan=plan,
+        on_progress=lambda progress: seen.append((progress.service, progress.phase, progress.message)),
+        chosen=frozenset(plan.select_services(())),
+    )
+
+    item.emit_waiting("api", "waits for db: 0/1 ready")
+    item.fail("db", Cause(code=CauseCode.CRASH_LOOP, message="crashes"))
+    item.fail("api", dependency_cause("db", "which crashes"))
+    item.fail("side", Cause(code=CauseCode.REFUSED, message="could not be created"))
+
+    assert seen == [
+        ("api", Phase.WAITING, "waits for db: 0/1 ready"),
+        ("side", Phase.WAITING, "is in the pods of api, which waits for db: 0/1 ready"),
+        ("db", Phase.FAILED, "crashes"),
+        ("api", Phase.FAILED, "waits for db, which crashes"),
+        ("side", Phase.FAILED, "is in the pods of api, which waits for db, which crashes"),
+    ]
+    assert {name: cause.code for name, cause in item.causes.items()} == {
+        "db": CauseCode.CRASH_LOOP,
+        "api": CauseCode.DEPENDENCY,
+        "side": CauseCode.DEPENDENCY,
+    }
+
+
+def test_a_failed_container_beside_others_of_its_pods(project: Project) -> None:
+    """A failure of one container alone is not that of the others."""
+    plan = project(SHARED).read(full=True).plan
+    assert plan is not None
+    item = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset(plan.select_services(())))
+
+    item.fail("api", Cause(code=CauseCode.CRASH_LOOP, message="crashes"))
+
+    assert list(item.causes) == ["api"]
 
 
 @pytest.mark.usefixtures("clock")

@@ -68,7 +68,6 @@ from composeplat.engine.rollout import Rollout, open_rollout
 from composeplat.engine.scaling import remove_sleep_mark, service_names, sleeping_workloads, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
-from composeplat.progress import Phase
 
 
 def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
@@ -299,7 +298,7 @@ def _run(
         deadline=rollout.deadline,
         existing=dict.fromkeys(live_state.object_metadata, True),
         cancelled=stack.interrupts.cancelled,
-        on_waiting=lambda service, message: monitor.emit(service, Phase.WAITING, message),
+        on_waiting=monitor.emit_waiting,
         on_failure=monitor.fail,
         before_create=stack.before_create,
     )
