@@ -12,6 +12,13 @@ from composeplat.system.files import exists
 from composeplat.system.records import record
 
 DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+#: In Compose's order, which is not that of the others.
+OVERRIDE_NAMES = (
+    "compose.override.yml",
+    "compose.override.yaml",
+    "docker-compose.override.yml",
+    "docker-compose.override.yaml",
+)
 #: Laid over the others: it has what only `platform` knows, and `docker compose` does not read it.
 PLATFORM_NAMES = ("compose.platform.yaml", "compose.platform.yml")
 MAX_DEFINITION_BYTES = 4 * 1024 * 1024
@@ -31,9 +38,8 @@ def find_compose_files(start: Path) -> ComposeFiles | None:
     for folder in (start, *start.parents):
         present = [folder / name for name in DEFAULT_NAMES if exists(folder / name)]
         if present:
-            overrides = [folder / f"{Path(n).stem}.override{Path(n).suffix}" for n in DEFAULT_NAMES]
-            override = [path for path in overrides if exists(path)][:1]
+            overrides = [folder / name for name in OVERRIDE_NAMES if exists(folder / name)]
             platform = [folder / name for name in PLATFORM_NAMES if exists(folder / name)]
-            files = (present[0], *override, *platform[:1])
-            return ComposeFiles(files=files, ignored=(*present[1:], *platform[1:]))
+            files = (present[0], *overrides[:1], *platform[:1])
+            return ComposeFiles(files=files, ignored=(*present[1:], *overrides[1:], *platform[1:]))
     return None

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.compose.discovery import DEFAULT_NAMES, PLATFORM_NAMES, ComposeFiles, find_compose_files
+from composeplat.compose.discovery import (
+    DEFAULT_NAMES,
+    OVERRIDE_NAMES,
+    PLATFORM_NAMES,
+    ComposeFiles,
+    find_compose_files,
+)
 from tests.conftest import Project
 
 
@@ -50,6 +56,24 @@ def test_override(tmp_path: Path, override: str) -> None:
         (tmp_path / name).touch()
 
     assert find_compose_files(tmp_path) == ComposeFiles(files=(tmp_path / "compose.yaml", tmp_path / override))
+
+
+def test_several_override_files(tmp_path: Path) -> None:
+    """Of several, the first in Compose's order is used, and the others are returned as ignored."""
+    (tmp_path / "compose.yaml").touch()
+    for name in OVERRIDE_NAMES:
+        (tmp_path / name).touch()
+
+    expected = (
+        "compose.override.yml",
+        "compose.override.yaml",
+        "docker-compose.override.yml",
+        "docker-compose.override.yaml",
+    )
+    assert find_compose_files(tmp_path) == ComposeFiles(
+        files=(tmp_path / "compose.yaml", tmp_path / expected[0]),
+        ignored=tuple(tmp_path / name for name in expected[1:]),
+    )
 
 
 def test_override_alone(tmp_path: Path) -> None:
