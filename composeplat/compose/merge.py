@@ -74,14 +74,15 @@ def _filter_items(node: Sequence, path: PathKey, report: Report | None) -> Seque
 
 
 def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
-    if over.tag in (OVERRIDE, RESET):
+    is_null = isinstance(over, Scalar) and over.is_null
+    if over.tag in (OVERRIDE, RESET) or (base.tag == RESET and not is_null):
         return over
     pattern = _pattern(path)
     rule = _RULES.get(pattern) or _rule_of_two_forms(pattern, base, over)
     if rule is not None:
         base, over = rule(base), rule(over)
     # A command of nothing is that of the image.
-    if isinstance(over, Scalar) and over.is_null and rule is not _replaced:
+    if is_null and rule is not _replaced:
         return base
     is_other_driver = pattern == ("services", "*", "logging") and not _same_driver(base, over)
     if rule is _replaced or is_other_driver or (isinstance(base, Scalar) and base.is_null):

@@ -274,6 +274,29 @@ def test_a_third_file_sets_what_a_second_has_reset() -> None:
     assert once == {"environment": ["A=3"]}
 
 
+@pytest.mark.parametrize(
+    ("reset", "later", "expected"),
+    [
+        pytest.param("deploy: !reset {}", "deploy: {replicas: 2}", {"deploy": {"replicas": 2}}, id="mapping"),
+        pytest.param("deploy: !reset {scale: 1}", "deploy: {replicas: 2}", {"deploy": {"replicas": 2}}, id="value"),
+        pytest.param("deploy: !reset null", "deploy: {replicas: 2}", {"deploy": {"replicas": 2}}, id="null"),
+        pytest.param("ports: !reset ['80']", "ports: ['81']", {"ports": ["81"]}, id="list"),
+        pytest.param("environment: !reset {B: 2}", "environment: [A=1]", {"environment": ["A=1"]}, id="variables"),
+        pytest.param("depends_on: !reset [a]", "depends_on: {b: }", {"depends_on": {"b": None}}, id="dependencies"),
+        pytest.param("deploy: !reset {a: 1}", "deploy: ", {}, id="nothing"),
+    ],
+)
+def test_a_third_file_has_nothing_of_what_a_second_has_reset(reset: str, later: str, expected: dict[str, Any]) -> None:
+    """What a later file sets is there, and nothing of the value that has the tag."""
+    base = "deploy: {endpoint_mode: vip}, ports: ['79'], environment: {C: 3}, depends_on: [c], image: x"
+    keys = base.split(", ")
+    others = ", ".join(key for key in keys if key.partition(":")[0] != reset.partition(":")[0])
+
+    found = service(base, reset, later)
+
+    assert found == {**service(others), **expected}
+
+
 def test_reset_beside_a_merge_key() -> None:
     """A reset removes what earlier files have, and the anchor's value takes its place."""
     base = "services: {web: {image: a, ports: ['80'], command: a}}"
