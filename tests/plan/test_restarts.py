@@ -44,6 +44,27 @@ def test_dependents_have_the_annotation(project: Project) -> None:
     assert found == hashes(project)
 
 
+LINKED = """\
+services:
+  web: {image: nginx, links: ["db:database", cache], depends_on: {cache: {condition: service_started}}}
+  db: {image: postgres}
+  cache: {image: redis}
+"""
+
+
+def test_linked_services(project: Project) -> None:
+    """A service restarts with what it links to, as in Compose, unless `depends_on` names that too."""
+    plan = project(LINKED).read(full=True).plan
+    assert plan is not None
+
+    assert {edge.dependency: edge.restart for edge in plan.edges} == {"db": True, "cache": False}
+    assert plan.with_restarted(("db",)) == {"db", "web"}
+    before, after = hashes(project, LINKED), hashes(project, LINKED.replace("postgres", "postgres:17"))
+    assert list(before) == list(after) == ["web"]
+    assert before != after
+    assert before == hashes(project, LINKED.replace("redis", "redis:7"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "changed"),
     [

@@ -177,7 +177,7 @@ def _with_linked_names(services: dict[str, Service]) -> dict[str, Service]:
 def _with_links(dependencies: tuple[Dependency, ...], links: tuple[tuple[str, str], ...]) -> tuple[Dependency, ...]:
     named = {dependency.service for dependency in dependencies}
     linked = dict.fromkeys(service for service, _ in links if service not in named)
-    return (*dependencies, *(Dependency(service=service) for service in linked))
+    return (*dependencies, *(Dependency(service=service, restart=True) for service in linked))
 
 
 # the file's networks --------------------------------------------------------------------------------------------------
