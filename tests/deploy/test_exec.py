@@ -75,3 +75,21 @@ def test_commands_that_can_not_run(web: Environment) -> None:
     reason = b'error: exec: "no-such-program": executable file not found in $PATH\n'
     assert run(web, "web", "no-such-program") == (127, b"", reason)
     assert run(web, "web", "/etc") == (126, b"", b'error: exec: "/etc": permission denied\n')
+
+
+@pytest.mark.endurance
+def test_streams_that_wait_for_more_than_a_minute(web: Environment) -> None:
+    """Output that is not taken for that long, and input that the program does not read, arrive as a whole."""
+    length, wait = 30_000_000, 90
+    paused = subprocess.Popen(
+        command_line(web, "-T", "web", "sh", "-c", f"yes | head -c {length}"), cwd=web.folder, env=web.variables,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    restored = subprocess.run(
+        command_line(web, "-T", "web", "sh", "-c", f"sleep {wait}; wc -c"), cwd=web.folder, env=web.variables,
+        input=bytes(length), capture_output=True, check=False,
+    )  # fmt: skip
+
+    assert (restored.returncode, restored.stdout) == (0, b"%d\n" % length), restored.stderr
+    output, _ = paused.communicate()
+    assert (paused.returncode, len(output)) == (0, length)

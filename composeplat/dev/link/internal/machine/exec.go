@@ -69,7 +69,7 @@ func Exec(path string) (int, error) {
 	} else {
 		options.Stderr = os.Stderr
 	}
-	err = run.StreamWithContext(ctx, options)
+	err = stream(ctx, run, options)
 	var status utilexec.CodeExitError
 	if errors.As(err, &status) {
 		return status.Code, nil

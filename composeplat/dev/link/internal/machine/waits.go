@@ -1,0 +1,110 @@
+package machine
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+const (
+	waitPeriod = 5 * time.Second
+	// maxSilence is as in the client library.
+	maxSilence = time.Minute
+)
+
+// waits keeps the connection of a command open while one of its streams waits: for a program that does not read its input,
+// or for whoever reads its output, such as a pager. No sign of life passes then, and the client library takes that for a
+// lost connection.
+type waits struct {
+	lock       sync.Mutex
+	connection net.Conn
+	streams    int
+}
+
+// stream runs a command with the streams in options.
+func stream(ctx context.Context, run remotecommand.Executor, options remotecommand.StreamOptions) error {
+	w := &waits{}
+	ctx, end := context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: w.setConnection}))
+	defer end()
+	if options.Stdin != nil {
+		options.Stdin = &waitingReader{Reader: options.Stdin, waits: w}
+	}
+	if options.Stdout != nil {
+		options.Stdout = &waitingWriter{options.Stdout, w}
+	}
+	if options.Stderr != nil {
+		options.Stderr = &waitingWriter{options.Stderr, w}
+	}
+	go w.keepOpen(ctx)
+	return run.StreamWithContext(ctx, options)
+}
+
+func (w *waits) setConnection(got httptrace.GotConnInfo) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.connection = got.Conn
+}
+
+func (w *waits) add(streams int) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.streams += streams
+}
+
+func (w *waits) keepOpen(ctx context.Context) {
+	period := time.NewTicker(waitPeriod)
+	defer period.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-period.C:
+			w.extend(now)
+		}
+	}
+}
+
+func (w *waits) extend(now time.Time) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.streams > 0 && w.connection != nil && isAnswered(w.connection) {
+		// It fails on a closed connection only.
+		_ = w.connection.SetDeadline(now.Add(maxSilence))
+	}
+}
+
+type waitingWriter struct {
+	io.Writer
+	waits *waits
+}
+
+func (w *waitingWriter) Write(text []byte) (int, error) {
+	w.waits.add(1)
+	defer w.waits.add(-1)
+	return w.Writer.Write(text)
+}
+
+// waitingReader counts as a stream that waits from the end of a read to the next one: its content is sent meanwhile.
+type waitingReader struct {
+	io.Reader
+	waits   *waits
+	isGiven bool
+}
+
+func (r *waitingReader) Read(text []byte) (int, error) {
+	if r.isGiven {
+		r.isGiven = false
+		r.waits.add(-1)
+	}
+	length, err := r.Reader.Read(text)
+	if length > 0 {
+		r.isGiven = true
+		r.waits.add(1)
+	}
+	return length, err
+}

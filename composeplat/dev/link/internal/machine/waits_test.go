@@ -1,0 +1,121 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// aWait is longer than the client library lets a connection be silent.
+const aWait = 65 * time.Second
+
+// Channels of the protocol of exec.
+const (
+	inputChannel  = 0
+	outputChannel = 1
+	statusChannel = 3
+)
+
+// streamOver runs a command over a server with its own streams.
+func streamOver(t *testing.T, server string, options remotecommand.StreamOptions) error {
+	t.Helper()
+	client := &rest.Config{Host: server}
+	asked, err := kubernetes.NewForConfig(client)
+	must(t, err)
+	run, err := newExecutor(client, asked, "shop", "web", &corev1.PodExecOptions{
+		Command: []string{"sh"}, Stdin: options.Stdin != nil, Stdout: options.Stdout != nil,
+	})
+	must(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*eventTimeout)
+	defer cancel()
+	return stream(ctx, run, options)
+}
+
+func send(t *testing.T, connection *websocket.Conn, channel byte, text []byte) {
+	t.Helper()
+	must(t, connection.WriteMessage(websocket.BinaryMessage, append([]byte{channel}, text...)))
+}
+
+func succeed(t *testing.T, connection *websocket.Conn) {
+	t.Helper()
+	send(t, connection, statusChannel, []byte(`{"status":"Success"}`))
+	closing := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	must(t, connection.WriteControl(websocket.CloseMessage, closing, time.Now().Add(eventTimeout)))
+}
+
+// large is more than the buffers of a connection take.
+var large = bytes.Repeat([]byte("0123456789abcdef"), 1<<21)
+
+// pausing is a reader of output that waits before it takes the first.
+type pausing struct {
+	length int
+	waited bool
+}
+
+func (p *pausing) Write(text []byte) (int, error) {
+	if !p.waited {
+		p.waited = true
+		time.Sleep(aWait)
+	}
+	p.length += len(text)
+	return len(text), nil
+}
+
+func TestOutputThatIsPausedForLongArrives(t *testing.T) {
+	t.Parallel()
+	server := upgrading(t, func(connection *websocket.Conn) {
+		go func() { _, _, _ = connection.ReadMessage() }()
+		for piece := large; len(piece) > 0; piece = piece[1<<14:] {
+			send(t, connection, outputChannel, piece[:1<<14])
+		}
+		succeed(t, connection)
+	})
+	output := &pausing{}
+	must(t, streamOver(t, server, remotecommand.StreamOptions{Stdout: output}))
+	if output.length != len(large) {
+		t.Fatalf("%d of %d bytes", output.length, len(large))
+	}
+}
+
+func TestInputThatIsNotReadForLongArrives(t *testing.T) {
+	t.Parallel()
+	server := upgrading(t, func(connection *websocket.Conn) {
+		time.Sleep(aWait)
+		length := 0
+		for length < len(large) {
+			kind, text, err := connection.ReadMessage()
+			must(t, err)
+			if kind == websocket.BinaryMessage && text[0] == inputChannel {
+				length += len(text) - 1
+			}
+		}
+		send(t, connection, outputChannel, []byte(strconv.Itoa(length)))
+		succeed(t, connection)
+	})
+	var output bytes.Buffer
+	must(t, streamOver(t, server, remotecommand.StreamOptions{Stdin: bytes.NewReader(large), Stdout: &output}))
+	if output.String() != strconv.Itoa(len(large)) {
+		t.Fatalf("%s of %d bytes", output.String(), len(large))
+	}
+}
+
+func TestAStreamWaitsWhileItsContentIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	w := &waits{}
+	reader := &waitingReader{Reader: bytes.NewReader([]byte("ab")), waits: w}
+	for step, expected := range []int{1, 1, 0, 0} {
+		_, err := reader.Read(make([]byte, 1))
+		if (err == io.EOF) != (step > 1) || w.streams != expected {
+			t.Fatalf("step %d: %d wait, %v", step, w.streams, err)
+		}
+	}
+}
