@@ -49,6 +49,10 @@ _REFUSED = re.compile(
 )
 
 
+#: The builder's error for a push whose layers the registry had, and deleted before it got the image's manifest.
+_LOST_LAYERS = re.compile(r"failed to push \S+: .*(?:blob unknown to registry|MANIFEST_BLOB_UNKNOWN)")
+
+
 #: The provider's error for an object: its kind, its name in the state without the service's, and the reason.
 _REFUSED_OBJECT = re.compile(
     r'resource "urn:[^"]*:(\w+)::[^":]*?([^"/:]+)" was not successfully \w+ by the Kubernetes API server: '
@@ -64,6 +68,11 @@ def is_refused(output: str) -> bool:
 def broke_off(output: str) -> bool:
     """Return whether Pulumi failed because the cluster did not answer: another run may continue once it does."""
     return _NO_ANSWER.search(output) is not None
+
+
+def has_lost_layers(output: str) -> bool:
+    """Return whether a push failed because a registry cleaned up meanwhile: the next one sends these layers."""
+    return _LOST_LAYERS.search(output) is not None
 
 
 @record

@@ -1,7 +1,7 @@
 """Run Pulumi on a stack, with a program of this process or without one, and run it again after a temporary failure.
 
-Owns the decision to run again: after the lock of a dead process, an expired credential, or a cluster that did not
-answer.
+Owns the decision to run again: after the lock of a dead process, an expired credential, layers that a registry deleted
+during a push, or a cluster that did not answer.
 Must not interpret events: the caller's handlers do.
 """
 
@@ -20,7 +20,7 @@ from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
 from composeplat.engine.pulumi_args import former_urns, registered_part
-from composeplat.engine.pulumi_errors import broke_off, explain, is_refused
+from composeplat.engine.pulumi_errors import broke_off, explain, has_lost_layers, is_refused
 from composeplat.engine.pulumi_flags import explain_policy_pack, trace_variables
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.rewritten_fields import rewritten_fields
@@ -33,6 +33,8 @@ from composeplat.system.records import record
 _MAX_RUNS = 10
 #: The runs after a credential that expired before its time.
 _MAX_CREDENTIAL_RETRIES = 3
+#: The runs after a registry that deleted layers which it had said it has.
+_MAX_PUSH_RETRIES = 2
 #: For operations without a program.
 NO_PROGRAM_ARGS = ("--exec-kind", "auto.local")
 #: For operations that continue with the other resources after a failure.
@@ -203,6 +205,9 @@ def _has_passed(stack: Stack, events: Events, result: PulumiResult, number: int)
     text = "\n".join([result.output, *_texts(events)])
     if is_refused(text) and number < _MAX_CREDENTIAL_RETRIES and _is_let_in(stack):
         stack.note("the cluster rejected an expired credential; continuing with a new one")
+        return True
+    if has_lost_layers(text) and number < _MAX_PUSH_RETRIES:
+        stack.note("the registry deleted layers of an image during its push; pushing it again")
         return True
     if not broke_off(text):
         return False

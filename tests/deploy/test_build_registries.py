@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -144,6 +145,47 @@ def test_no_registry_there(environment: Environment, private: str) -> None:
 
     assert ran.stderr.count("error:") == 1
     assert f"registry {NOBODY} can't be reached: connection refused [deploy-failed]" in ran.stderr
+
+
+class Cleaned(BaseHTTPRequestHandler):
+    """A registry that has each layer which a push asks it for, and has lost them at the first manifest."""
+
+    manifests: ClassVar[list[bytes]] = []
+
+    def do_HEAD(self) -> None:
+        self.answer(200 if "/blobs/" in self.path else 404)
+
+    def do_PUT(self) -> None:
+        self.manifests.append(self.rfile.read(int(self.headers["Content-Length"])))
+        if len(self.manifests) == 1:
+            error = {"code": "MANIFEST_BLOB_UNKNOWN", "message": "blob unknown to registry"}
+            self.answer(400, json.dumps({"errors": [error]}).encode())
+        else:
+            self.answer(201)
+
+    def answer(self, status: int, body: bytes = b"") -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the name of the base class
+        """Be silent."""
+
+
+def test_layers_deleted_during_a_push(environment: Environment) -> None:
+    """A registry that deletes layers between a push's question for them and its manifest fails no build."""
+    environment.write(TEXT)
+    environment.write(DOCKERFILE, "web/Dockerfile")
+    server = ThreadingHTTPServer(("127.0.0.1", PORT), Cleaned)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    with contextlib.closing(server.socket):
+        ran = environment.platform("build", "--registry", f"{HOST}/team").expect()
+        server.shutdown()
+
+    assert ran.stdout.startswith(f"{HOST}/team/env-web:latest@sha256:")
+    assert "the registry deleted layers of an image during its push; pushing it again" in ran.stderr
 
 
 # pulling --------------------------------------------------------------------------------------------------------------

@@ -96,3 +96,31 @@ def test_objects_under_other_urns(monkeypatch: pytest.MonkeyPatch) -> None:
     pulumi_runs.run_program(cast("Stack", stack), plan, [], ())
 
     assert [given["aliases"] for given in declared] == [{"ConfigMap/settings": urn}]
+
+
+PUSH = (
+    "failed to solve: failed to push localhost:5001/shop-web: unexpected status from PUT request to"
+    " http://localhost:5001/v2/shop-web/manifests/latest: 400 Bad Request: blob unknown to registry"
+)
+
+
+@pytest.mark.parametrize(("failed", "runs"), [(1, 2), (9, 3)])
+def test_layers_deleted_during_a_push(failed: int, runs: int) -> None:
+    """A push whose layers a registry deleted is tried again, and not without end."""
+    notes: list[str] = []
+    results: list[int] = []
+
+    def follow(_: object, on_event: Callable[[dict[str, Any]], None], *__: object) -> PulumiResult:
+        results.append(255 if len(results) < failed else 0)
+        if results[-1]:
+            on_event({"sequence": 0, "diagnosticEvent": {"severity": "error", "urn": "urn:image", "message": PUSH}})
+            return PulumiResult(255, "error: update failed")
+        on_event(SUMMARY)
+        return PulumiResult(0, "done")
+
+    workspace = SimpleNamespace(follow=follow)
+    stack = SimpleNamespace(workspace=workspace, is_interrupted=False, note=notes.append, variables={})
+
+    assert pulumi_runs.run(cast("Stack", stack), ["up"])[1].status == results[-1]
+    assert len(results) == runs
+    assert set(notes) == {"the registry deleted layers of an image during its push; pushing it again"}
