@@ -111,12 +111,12 @@ def _report_no_pods(view: EnvironmentView) -> None:
 def _endings(view: EnvironmentView, snapshot: Snapshot, *, has_lines: bool) -> Iterator[str]:
     """List the messages after the lines: why a job failed, and why there may be no lines."""
     rows = status_rows(view.queries(snapshot.workloads), snapshot, datetime.now(UTC))
+    with_pods = {service for pod in snapshot.pods for service in services_of(pod)}
     if all(row.state == "absent" for row in rows):
-        yield f"{view.environment} is not deployed in namespace {view.namespace}: platform deploy"
+        yield _absence(view, snapshot)
         if view.namespace.isdecimal():
             yield f"for 'docker compose logs -n {view.namespace}' type platform logs --tail {view.namespace}"
         return
-    with_pods = {service for pod in snapshot.pods for service in services_of(pod)}
     is_part = len(rows) < len(view.planned.plan.services)
     for row, service in zip(rows, view.names, strict=True):
         if row.cause is not None and (row.kind == "Job" or not has_lines):
@@ -124,6 +124,17 @@ def _endings(view: EnvironmentView, snapshot: Snapshot, *, has_lines: bool) -> I
             yield from left_out_lines(view.planned.loaded, row.service, row.cause)
         elif service not in with_pods and (is_part or not with_pods):
             yield f"{row.service} has no pods: it is {row.state}"
+
+
+def _absence(view: EnvironmentView, snapshot: Snapshot) -> str:
+    """Say that nothing is deployed, or that pods run whose workload has lost its labels, or is gone without them."""
+    kept = {
+        service for pod in snapshot.pods if "deletionTimestamp" not in pod["metadata"] for service in services_of(pod)
+    }
+    names = ", ".join(name for name in view.names if name in kept)
+    if names:
+        return f"no workload has the labels of {view.environment}, and there are pods of {names}: platform deploy"
+    return f"{view.environment} is not deployed in namespace {view.namespace}: platform deploy"
 
 
 def select_pods(pods: Iterable[Object], names: Container[str]) -> list[Object]:

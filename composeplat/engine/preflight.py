@@ -126,10 +126,17 @@ def _report_foreign_object(
     desired: DesiredObject, head: Object, path: PathKey, plan: Plan, origins: Origins, report: Report
 ) -> None:
     labels = head["metadata"].get("labels") or {}
-    owner = labels.get(MANAGED_BY_LABEL) or "someone else"
-    other = labels.get(ENVIRONMENT_LABEL)
-    is_of_environment = owner == MANAGED_BY and bool(other)
-    whose = f"environment '{other}'" if is_of_environment else f"'{owner}'" if owner != "someone else" else owner
+    owner, other = str(labels.get(MANAGED_BY_LABEL) or ""), labels.get(ENVIRONMENT_LABEL)
+    whose, fix = f"'{owner}'" if owner else "someone else", _ELSEWHERE
+    if owner == MANAGED_BY and other:
+        # The name of the environment may have changed: the data of its volumes is in the one of before.
+        whose, fix = f"environment '{other}'", f"if the name was changed: --name {other} continues that one; or {fix}"
+    elif owner == MANAGED_BY:
+        whose = f"no environment: it lacks the label {ENVIRONMENT_LABEL}"
+        label = f"kubectl label {desired.kind.lower()} {desired.name} --namespace {plan.namespace}"
+        fix = f"if it is of this environment: {label} {ENVIRONMENT_LABEL}={plan.environment}; or {fix}"
+    else:
+        fix = f"remove the other, {fix}" if owner_of(head) else f"take it over with 'platform import', {fix}"
     name = ".".join(str(part) for part in path)
     report.add(
         "ownership-conflict",
@@ -137,12 +144,7 @@ def _report_foreign_object(
         path,
         f"{name} needs the name of {desired.kind} '{desired.name}', which is in namespace '{plan.namespace}'"
         f" already and belongs to {whose}",
-        # The name of the environment may have changed: the data of its volumes is in the one of before.
-        f"if the name was changed: --name {other} continues that one; or {_ELSEWHERE}"
-        if is_of_environment
-        else f"remove the other, {_ELSEWHERE}"
-        if owner_of(head)
-        else f"take it over with 'platform import', {_ELSEWHERE}",
+        fix,
     )
 
 

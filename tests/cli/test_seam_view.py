@@ -219,6 +219,28 @@ def test_logs_that_are_followed_without_pods(deployed: Seam, service: str, reaso
     assert outcome.stderr == (f"{reason}waiting for pods, until Ctrl-C\n" if reason else "")
 
 
+@pytest.mark.parametrize(
+    ("ending", "reason"),
+    [
+        ({}, "no workload has the labels of demo, and there are pods of web: platform deploy\n"),
+        (
+            {"deletionTimestamp": "2025-06-01T12:00:00Z"},
+            "demo is not deployed in namespace team: platform deploy\n",
+        ),
+    ],
+)
+def test_logs_of_pods_without_a_workload(deployed: Seam, ending: dict[str, str], reason: str) -> None:
+    """A workload whose label was removed has pods that run: only those that end are left of what was deployed."""
+    left = {**labelled(POD), "metadata": {**labelled(POD)["metadata"], **ending}}
+    deployed.server.answers |= {
+        f"{WORKLOADS}/deployments": given(),
+        "/api/v1/namespaces/team/pods": given(left),
+    }
+    outcome = deployed.platform("logs").assert_success()
+
+    assert ("web-x7k2p | begun" in outcome.stdout, outcome.stderr) == (True, reason)
+
+
 def test_logs_of_a_number(seam: Seam) -> None:
     """The number of lines that Compose's ``-n`` has is no namespace that anybody means."""
     outcome = seam.platform("logs", "-n", "100").assert_success()

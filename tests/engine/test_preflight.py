@@ -111,7 +111,11 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
             {**OWN_LABELS, "app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's-of-that-name"
         ),
         pytest.param({**OWN_LABELS, "dev.platform.com/environment": "stage"}, "environment 'stage'", id="of-another"),
-        pytest.param({"app.kubernetes.io/managed-by": "composeplat"}, "'composeplat'", id="of-no-environment"),
+        pytest.param(
+            {"app.kubernetes.io/managed-by": "composeplat"},
+            "no environment: it lacks the label dev.platform.com/environment",
+            id="of-no-environment",
+        ),
     ],
 )
 def test_the_owner_of_an_object(project: Project, labels: Mapping[str, str], whose: str) -> None:
@@ -124,6 +128,8 @@ def test_the_owner_of_an_object(project: Project, labels: Mapping[str, str], who
     ways = {
         "someone else": "take it over with 'platform import', ",
         "environment 'stage'": "if the name was changed: --name stage continues that one; or ",
+        "no environment: it lacks the label dev.platform.com/environment": "if it is of this environment:"
+        " kubectl label service web --namespace team dev.platform.com/environment=demo; or ",
     }
     way = ways.get(whose, "remove the other, ")
     assert diagnostic.hint == f"{way}rename it here, or deploy into another namespace with --namespace"
