@@ -284,8 +284,10 @@ def resources_of_others(state: Mapping[str, Any], environment: str) -> list[str]
 
 
 def missing_from_cluster(state: Mapping[str, Any], live_state: LiveState) -> list[str]:
-    """URNs of objects that the state has and the cluster has not, but of no claims."""
-    return [str(resource["urn"]) for key, resource in lost_objects(state, live_state) if key[0] != CLAIM]
+    """URNs of objects that the state has and the cluster has not, or not for long, but of no claims."""
+    gone = dict(lost_objects(state, live_state))
+    ending = live_state.ending(known_to_state(state))
+    return [str(found["urn"]) for key, found in objects_of(state) if key[0] != CLAIM and (key in gone or key in ending)]
 
 
 def lost_objects(state: Mapping[str, Any], live_state: LiveState) -> Iterator[tuple[Key, Mapping[str, Any]]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.cluster.api import kind_path
 from composeplat.plan.fingerprint import HASH_ANNOTATION, SALT_ANNOTATION
 from composeplat.system.processes import session_members
 from tests.conftest import ENDURANCE, has_long_round
@@ -195,6 +196,44 @@ def test_a_state_out_of_order(environment: Environment) -> None:
 
     assert "platform refresh repairs the state" in environment.platform("preview").expect(1).stderr
     assert "repaired the state: " in environment.deploy().expect().stderr
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_an_interrupted_destroy_with_finalizers_of_others(environment: Environment) -> None:
+    """A preview says what is being deleted; a deploy waits until it is gone, and creates it, whatever the state has."""
+    environment.deploy(f"{HEAD}  app: {{<<: *app, environment: {{A: b}}}}\n").expect()
+    held = ("Secret/app-env", "Deployment/app")
+
+    def set_finalizers(finalizers: list[str] | None) -> None:
+        with environment.api() as api:
+            for kind, name in (entry.split("/") for entry in held):
+                path = kind_path({"Secret": "v1"}.get(kind, "apps/v1"), kind, environment.namespace)
+                api.patch(f"{path}/{name}", {"metadata": {"finalizers": finalizers}})
+
+    def is_ending(version: str, kind: str, name: str) -> bool:
+        return "deletionTimestamp" in (environment.get(version, kind, name) or {"metadata": {}})["metadata"]
+
+    set_finalizers(["example.com/held"])
+    destroy = environment.start("destroy", "--yes")
+    until(lambda: is_ending("v1", "Secret", "app-env") and is_ending("apps/v1", "Deployment", "app"))
+    for _ in range(2):
+        destroy.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    destroy.communicate(timeout=120)
+
+    shown = environment.platform("preview").expect().stderr
+    assert "being deleted: " in shown
+    assert all(f"{kind} '{name}'" in shown for kind, name in (entry.split("/") for entry in held))
+    assert "; a deploy waits until they are gone" in shown
+    assert "a deploy adopts" not in shown
+    deploy = environment.start("deploy")
+    time.sleep(3)
+    assert deploy.poll() is None
+    set_finalizers(None)
+    _, stderr = deploy.communicate(timeout=120)
+
+    assert deploy.returncode == 0, stderr
+    assert {*held, "Service/app"} <= environment.names()
     environment.platform("preview", "--expect-no-changes").expect()
 
 

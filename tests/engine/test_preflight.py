@@ -505,6 +505,21 @@ def test_missing_from_cluster() -> None:
     assert missing_from_cluster(STATE, live_state) == ["urn:pulumi:team::demo::kubernetes:apps/v1:Deployment::web"]
 
 
+def test_what_is_being_deleted_is_missing() -> None:
+    """A deploy waits until such an object is gone, so that the state must lose it; a claim's data are gone with it."""
+    ending = {"metadata": {"labels": OWN_LABELS, "deletionTimestamp": "now"}}
+    live_state = LiveState(
+        object_metadata={
+            **head("Deployment", "web"),
+            **head("Deployment", "old"),
+            ("Service", "web"): ending,
+            (CLAIM, "data"): ending,
+        }
+    )
+
+    assert missing_from_cluster(STATE, live_state) == ["urn:pulumi:team::demo::kubernetes:v1:Service::web"]
+
+
 def test_a_missing_claim() -> None:
     """A claim that is gone is no drift that is mended in passing: its data are gone too."""
     live_state = LiveState(

@@ -7,7 +7,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.namespaces import is_ending
-from composeplat.diagnostics import ComposeplatError
+from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
@@ -31,6 +31,7 @@ from composeplat.engine.preflight import (
     known_to_state,
     left_claims,
     missing_from_cluster,
+    object_keys,
     rename_replaced,
     unknown_to_state,
     volumes_to_replace,
@@ -45,6 +46,7 @@ from composeplat.engine.state_order import is_in_order
 from composeplat.plan.desired import Plan
 from composeplat.plan.workloads import ends_pods_first
 
+_MAX_LISTED = 5
 _CLAIMS = "volumeClaimTemplates"
 #: The fields of a StatefulSet that an update can change.
 _CHANGEABLE = frozenset(
@@ -172,8 +174,12 @@ def _surprises(part: Plan, live_state: LiveState, state: Mapping[str, Any]) -> I
     """What a deploy of this part of the plan does that the list of changes does not show, or not as it will be."""
     unknown = len(unknown_to_state(part, state, live_state))
     if unknown:
-        are = "object is" if unknown == 1 else "objects are"
-        yield f"{unknown} {are} shown as new, and there already: the state does not know them; a deploy takes them up"
+        are, them = ("object is", "it") if unknown == 1 else ("objects are", "them")
+        yield f"{unknown} {are} shown as new, and there already: the state does not know {them}; a deploy adopts {them}"
+    ending = [f"{kind} '{name}'" for kind, name in live_state.ending(object_keys(part.objects))]
+    if ending:
+        shown, they = join_and_count(ending, _MAX_LISTED), "it is" if len(ending) == 1 else "they are"
+        yield f"being deleted: {shown}; a deploy waits until {they} gone"
     asleep = sleeping_workloads_of(part, live_state, [service.name for service in part.services])
     if asleep:
         names = ", ".join(service_names(part, asleep))
