@@ -19,6 +19,10 @@ _NO_LEADER = re.compile(rb"etcdserver: (?:leader changed|no leader|request timed
 #: For how long a request to a busy server is sent again, and one to a server whose storage has no leader.
 _BUSY_TIMEOUT_S, _NO_LEADER_TIMEOUT_S = 30.0, 10.0
 _NO_LEADER_PAUSE_S = 1.0
+#: For a read that a busy server, or a proxy in front of it, refuses without a time to come back.
+_READ_PAUSE_S, _READ_TIMEOUT_S = 1.0, 5.0
+#: Paths whose status is that of a program behind the API server, which may be down for good.
+_OF_OTHERS = ("/proxy/", "/apis/metrics.k8s.io/")
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 
@@ -38,7 +42,7 @@ def request_headers(credential: Credential, kind: str = "", accept: str = "appli
 
 
 def pause_after(
-    method: str, answer: http.client.HTTPResponse, body: bytes, *, shortest_s: float, waited_s: float
+    method: str, path: str, answer: http.client.HTTPResponse, body: bytes, *, shortest_s: float, waited_s: float
 ) -> float:
     """Return the pause before a request to a busy server is sent again, in seconds; 0 if it is not.
 
@@ -46,8 +50,12 @@ def pause_after(
     """
     if answer.status >= http.client.INTERNAL_SERVER_ERROR and method != "POST" and _NO_LEADER.search(body):
         pause_s, limit_s = _NO_LEADER_PAUSE_S, _NO_LEADER_TIMEOUT_S
+    elif requested_s := _requested_pause(answer, shortest_s):
+        pause_s, limit_s = requested_s, _BUSY_TIMEOUT_S
+    elif method == "GET" and answer.status in _BUSY and not any(part in path for part in _OF_OTHERS):
+        pause_s, limit_s = _READ_PAUSE_S, _READ_TIMEOUT_S
     else:
-        pause_s, limit_s = _requested_pause(answer, shortest_s), _BUSY_TIMEOUT_S
+        return 0.0
     return pause_s if pause_s < limit_s - waited_s else 0.0
 
 

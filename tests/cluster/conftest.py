@@ -13,3 +13,9 @@ from tests.cluster.objects import Server
 def server() -> Iterator[Server]:
     with Server() as server:
         yield server
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a read that a busy server refuses fail at once."""
+    monkeypatch.setattr("composeplat.cluster.http_headers._READ_TIMEOUT_S", 0.0)

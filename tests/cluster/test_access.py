@@ -1088,27 +1088,48 @@ def test_server_whose_storage_elects_a_leader(server: Server, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("after", ["", "soon"])
-def test_busy_server_that_sends_no_delay(server: Server, after: str) -> None:
-    """A server that does not want to be asked again is not."""
-    server.otherwise = Answer(b"", 429, retry_after=after)
+@pytest.mark.parametrize("status", [429, 503])
+def test_busy_server_that_sends_no_delay(
+    server: Server, monkeypatch: pytest.MonkeyPatch, after: str, status: int
+) -> None:
+    """It is asked again for what it only has to read, and for nothing else."""
+    pauses: list[float] = []
+    monkeypatch.setattr("composeplat.cluster.api.time.sleep", pauses.append)
+    busy = Answer(b"<html>busy</html>", status, retry_after=after)
+    server.first = [busy, busy, Answer(), busy, busy]
 
-    with Api(server.access) as api, pytest.raises(ApiError, match=r"^the API server answered 429$"):
-        api.get("/a")
+    with Api(server.access) as api:
+        assert api.get("/a") == {}
+        for change in (api.delete, lambda path: api.patch(path, {})):
+            with pytest.raises(ApiError, match="busy"):
+                change("/b")
 
-    assert server.paths == ["/a"]
+    assert pauses == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/a/pods/b:80/proxy/", "/apis/metrics.k8s.io/v1beta1"])
+def test_busy_program_behind_the_server(server: Server, path: str) -> None:
+    """What a pod or an API of others answers is an answer, and may be the same for good."""
+    server.otherwise = refusal(503, "the server is currently unable to handle the request")
+
+    with Api(server.access) as api, pytest.raises(ApiError, match="unable to handle"):
+        api.get(path)
+
+    assert server.paths == [path]
 
 
 @pytest.mark.parametrize(
     ("answer", "seconds", "message"),
     [
         pytest.param(Answer(b"", 429, retry_after="7"), 28.0, "the API server answered 429", id="busy"),
+        pytest.param(refusal(503, "ill"), 4.0, "ill", id="ill"),
         pytest.param(refusal(500, "etcdserver: no leader"), 9.0, "etcdserver: no leader", id="no-leader"),
     ],
 )
 def test_server_that_stays_busy(
     server: Server, monkeypatch: pytest.MonkeyPatch, answer: Answer, seconds: float, message: str
 ) -> None:
-    """After half a minute a busy server is busy, and after ten seconds its storage gets no leader."""
+    """After half a minute a busy server is busy, or after five seconds; after ten, its storage gets no leader."""
     now = 0.0
 
     def sleep(seconds: float) -> None:

@@ -22,6 +22,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("_PING_INTERVAL_S", 0.01), ("_WARN_AFTER_S", 0.2), ("_MAX_SILENCE_S", 1.0)):
         monkeypatch.setattr(f"composeplat.cluster.health.{name}", seconds)
     monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("composeplat.cluster.http_headers._READ_TIMEOUT_S", 0.0)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ def test_without_the_right_to_read_it(server: Server, status: int) -> None:
     assert cluster_identity(server.access) == f"http---127.0.0.1-{server.port}"
 
 
+@pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("status", [401, 429, 500, 503, 504])
 def test_a_server_that_fails(server: Server, status: int) -> None:
     """A failure is an error: with the address, Pulumi would replace every object."""

@@ -32,6 +32,7 @@ def test_a_refusal(server: Server, ask: Callable[[Api], object], unknown: object
         assert ask(api) == unknown
 
 
+@pytest.mark.usefixtures("no_pauses")
 @QUESTIONS
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_failure(server: Server, ask: Callable[[Api], object], unknown: object, status: int) -> None:

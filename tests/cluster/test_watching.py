@@ -257,6 +257,7 @@ def test_counts_that_end(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> N
 # out of reach ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_unreachable(server: Server, watcher: Watcher) -> None:
     """Why the cluster could not be asked is noted, with since when, and the last view stays."""
     began = time.monotonic()
@@ -275,6 +276,7 @@ def test_unreachable(server: Server, watcher: Watcher) -> None:
     assert began <= since <= time.monotonic()
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_reachable_again(server: Server, watcher: Watcher) -> None:
     """A cluster that can be asked again is not out of reach any more, and is the next time from then on."""
     server.otherwise = ILL
@@ -508,6 +510,7 @@ def test_a_watch_that_holds_back(
     assert watched[DEPLOYMENTS].empty()
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_a_cluster_that_restarts(
     watched: dict[str, Queue[Object | None]], server: Server, watcher: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
