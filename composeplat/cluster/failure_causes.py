@@ -53,6 +53,8 @@ _ACCEPTS_AFTER_S = 10.0
 _SOON_S = 60.0
 #: For so long the kubelet may report that a container ended before it reports that it waits.
 _REPORTED_S = 15.0
+#: Of a crash that may be older than the cure: the kubelet pauses for up to five minutes before it starts it again.
+_MENDED = "if its cause is mended by now, 'platform restart' starts it at once"
 #: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
 _FORGIVEN_RESTARTS = 3
 _MISSING_CLAIM = re.compile(r'persistentvolumeclaim "[^"]+" not found')
@@ -130,7 +132,10 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     if restarts <= _FORGIVEN_RESTARTS and _lacked_others(pod, ended or last, snapshot):
         return None
     crashed = _crashed(ended or last, restarts + 1, where)
-    return replace(crashed, previous=False) if ended else crashed
+    if ended:
+        return replace(crashed, previous=False)
+    is_lately = snapshot.time - parse_time(last.get("finishedAt")).timestamp() < _REPORTED_S
+    return crashed if is_lately or crashed.hint else replace(crashed, hint=_MENDED)
 
 
 def _soon_ended(pod: Object, container: Object, time: float) -> Object:

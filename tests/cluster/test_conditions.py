@@ -1029,6 +1029,20 @@ def test_crashes_are_counted() -> None:
     assert cause.message == "crashes with exit status 1 (2 times)"
 
 
+@pytest.mark.parametrize(("moment", "is_old"), [("2025-06-01T12:00:14Z", False), ("2025-06-01T12:00:16Z", True)])
+def test_an_old_crash(moment: str, *, is_old: bool) -> None:
+    """What made it crash may be mended since, while the kubelet pauses before it starts the container again."""
+    hints: dict[int, str] = {}
+    for status in (1, 127):
+        crashing = pod(SET, **CRASHING, last=ended(status))
+        cause = workload_status("Deployment", "web", snapshot(WEB, SET, crashing, moment=moment)).cause
+        assert cause is not None
+        hints[status] = cause.hint
+
+    mended = "if its cause is mended by now, 'platform restart' starts it at once"
+    assert hints == {1: mended if is_old else "", 127: "the program to run was not found"}
+
+
 def again(*, finished: str, going: bool = False, reason: str = "Error") -> Object:
     """A pod whose container started at 12:00:20, after a crash, and ended."""
     end = {**ended(1, reason)["terminated"], "startedAt": "2025-06-01T12:00:20Z", "finishedAt": finished}
