@@ -23,6 +23,8 @@ from typing import Any
 _TIME_LIMIT_S = 3.0
 _MAX_FILE_BYTES = 1024 * 1024
 _MAX_CUTS = 3
+#: The services with rules in ``develop.watch``.
+_WATCHED = "watched"
 
 Option = dict[str, Any]
 
@@ -212,7 +214,7 @@ def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tu
 
 def _services(line: Line) -> list[str]:
     """List the services that can be named here: a name such as ``--yes`` is an option, unless it is after ``--``."""
-    names = names_in("services", line)
+    names = names_in(_WATCHED if line.path == "platform watch" else "services", line)
     return names if line.only_arguments else [name for name in names if not name.startswith("-")]
 
 
@@ -240,7 +242,10 @@ def _is_harmless(name: str) -> bool:
 
 
 def names_in(section: str, line: Line) -> list[str]:
-    """List the services, volumes or profiles of the definition that the line names, else of the current folder's."""
+    """List the services, volumes or profiles of the definition that the line names, else of the current folder's.
+
+    Services can be limited to those that can be watched.
+    """
     files = [_path(path) for path in line.given("--file")]
     env_files = [_path(path) for path in line.given("--env-file")]
     if "-" in files:  # standard input is the terminal
@@ -277,19 +282,30 @@ def _names_without_merge(section: str, named: list[str]) -> list[str] | None:
             mappings = [entries for entries in listed if isinstance(entries, Mapping)]
             if "include" in node or any(entry.tag for entry in listed) or _has_tags(mappings):
                 return None
-            found_names = [name for entries in mappings for name in _names_of(entries)]
+            found_names = [name for entries in mappings for name in _names_of(entries, section)]
             names.update(dict.fromkeys(_profiles_of(node) if section == "profiles" else found_names))
     return list(names)
 
 
 def _parts_of(section: str) -> tuple[str, ...]:
     """Return the keys of a definition that have such names: a job is named as a service is."""
-    return ("services", "jobs") if section in ("services", "profiles") else (section,)
+    return ("services", "jobs") if section in ("services", "profiles", _WATCHED) else (section,)
 
 
-def _names_of(entries: Any) -> list[str]:
+def _names_of(entries: Any, section: str) -> list[str]:
     """List the names of entries, without services that have no pods, as a provider gives them."""
-    return [key.text for key, entry in entries if not ("provider" in (keys := _keys(entry)) and "image" not in keys)]
+    found = [(key.text, entry) for key, entry in entries if not _is_provided(_keys(entry))]
+    return [name for name, entry in found if section != _WATCHED or _may_be_watched(entry)]
+
+
+def _is_provided(keys: Iterable[str]) -> bool:
+    return "provider" in keys and "image" not in keys
+
+
+def _may_be_watched(entry: Any) -> bool:
+    """Whether a service has rules in ``develop.watch``, or may have those of the one that it extends."""
+    keys = _keys(entry)
+    return "extends" in keys or ("develop" in keys and "watch" in _keys(entry.get("develop")))
 
 
 def _keys(entry: Any) -> Iterable[str]:
@@ -341,8 +357,9 @@ def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[
         inactive = [profile for profiles in reading.inactive.values() for profile in profiles]
         return list(dict.fromkeys((*_profiles_of(document), *inactive)))
     listed = [document.get(part) for part in _parts_of(section)] if isinstance(document, Mapping) else []
-    inactive = list(reading.inactive) if section == "services" else []
-    return [*(name for entries in listed if isinstance(entries, Mapping) for name in _names_of(entries)), *inactive]
+    inactive = list(reading.inactive) if section in ("services", _WATCHED) else []
+    names = [name for entries in listed if isinstance(entries, Mapping) for name in _names_of(entries, section)]
+    return [*names, *inactive]
 
 
 def _parts(line: Line) -> list[str]:

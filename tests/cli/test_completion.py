@@ -221,6 +221,19 @@ def test_a_service_of_a_provider_is_not_offered(project: Project) -> None:
     assert asked("logs", "", folder=folder.path).stdout == "words\nweb\nboth\n"
 
 
+WATCHED = "services: {a: {develop: {watch: [{path: ., action: rebuild}]}}, b: {develop: {}}, c: {extends: a}, d: {}}"
+
+
+@pytest.mark.parametrize("more", ["", "\ninclude: [more.yaml]"])
+def test_services_that_can_be_watched(project: Project, more: str) -> None:
+    """To ``watch`` only those are offered that have rules, or may have those of another service."""
+    folder = project({"compose.yaml": f"x-platform: {{full: true}}\n{WATCHED}{more}", "more.yaml": "services: {e: {}}"})
+
+    assert asked("watch", "", folder=folder.path).stdout == "words\na\nc\n"
+    assert asked("watch", "a", "", folder=folder.path).stdout == "words\nc\n"
+    assert asked("logs", "d", folder=folder.path).stdout == "words\nd\n"
+
+
 PROFILES = "services: {a: {profiles: [tools, '$X', 7]}, b: {profiles: [tools, more]}, c: {}}"
 
 
