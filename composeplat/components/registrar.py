@@ -20,15 +20,13 @@ from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bi
 from composeplat.components.moved_resources import FormerNames, MovedResources
 from composeplat.components.resource_names import ResourceName
 from composeplat.components.resource_types import register_object, register_typed_object
+from composeplat.components.service_transforms import Transforms, checked_transforms
 from composeplat.plan import Plan
 from composeplat.plan.desired import DesiredObject
 from composeplat.plan.extras import ExtraObject
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.workloads import ends_pods_first
 from composeplat.registry.credentials import Login
-
-#: Pulumi's own: each gets every resource of a service, with its type, name, properties and options.
-Transforms = pulumi.ResourceTransform | Sequence[pulumi.ResourceTransform]
 
 
 class Registrar:
@@ -128,5 +126,4 @@ class Registrar:
         return register_object(name, bind_value(extra.manifest, self.late), opts)
 
     def transforms_of(self, service: str) -> list[pulumi.ResourceTransform]:
-        found = self.transforms.get(service, ())
-        return list(found) if isinstance(found, Sequence) else [found]
+        return checked_transforms(service, self.transforms.get(service, ()))

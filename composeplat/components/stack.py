@@ -38,9 +38,10 @@ from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.moved_resources import FormerNames, Moved, MovedResources, with_selectors
 from composeplat.components.plain_arguments import plain, plain_paths, read_options
-from composeplat.components.registrar import Registrar, Transforms
+from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.components.resource_types import KubernetesObject
+from composeplat.components.service_transforms import Transforms
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Request
 from composeplat.plan import Plan
 from composeplat.plan.resource_keys import ResourceKey

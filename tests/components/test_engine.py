@@ -32,11 +32,17 @@ class Program:
     command: Path
 
     def expect(self, *args: str) -> str:
+        return self._run(0, *args)
+
+    def fail(self, *args: str) -> str:
+        return self._run(1, *args)
+
+    def _run(self, status: int, *args: str) -> str:
         command = [str(self.command), *args, "--stack", "team", "--non-interactive", "--color", "never"]
         done = subprocess.run(
             command, cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False, timeout=100
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     def objects(self) -> dict[str, Any]:
@@ -322,6 +328,51 @@ def test_beside_services(program: Program) -> None:
     kept = [found.get("outputs", {}) for found in resources if found["type"].startswith("composeplat:")]
     assert kept == [{"urls": []}, {}, {}, {}, {}]
     program.expect("preview", "--expect-no-changes")
+
+
+FAILING = """
+def label(args):
+    if args.type_ == "kubernetes:apps/v1:Deployment":
+        return args.props["metadata"]["team"]
+
+
+async def late(args):
+    return dict(args.props)
+
+
+transforms = {"web": TRANSFORM}
+shop = ComposeStack("shop", file="shop.yaml", namespace="team", transforms=transforms, opts=opts)
+"""
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        pytest.param(
+            "label",
+            "error: services.web: transform 'label' failed for kubernetes:apps/v1:Deployment 'shop-workload/web',"
+            " at FOLDER/__main__.py:LINE: KeyError: 'team'\n",
+            id="raises",
+        ),
+        pytest.param(
+            "[late]",
+            "error: services.web: transform 'late' failed for composeplat:index:Service 'shop-service/web':"
+            " TypeError: must return None or a ResourceTransformResult, not dict\n",
+            id="wrong-result",
+        ),
+    ],
+)
+def test_a_transform_that_fails(program: Program, transform: str, message: str) -> None:
+    """The service, the transform and the resource are in one message, before the tracebacks of Pulumi."""
+    text = HEAD + FAILING.replace("TRANSFORM", transform)
+    line = text.splitlines().index('        return args.props["metadata"]["team"]') + 1
+    (program.folder / "__main__.py").write_text(text)
+    (program.folder / "shop.yaml").write_text("services: {web: {image: x}}")
+
+    output = program.fail("preview")
+
+    assert message.replace("FOLDER", str(program.folder)).replace("LINE", str(line)) in output
+    assert output.index("failed for") < output.index("Traceback")
 
 
 TEAM = """
