@@ -86,7 +86,8 @@ def _run_command() -> Any:
 
         app(prog_name="platform")
     except SystemExit as ended:
-        return ended.code
+        # The library ends with 1 where the reader of help or of the version has gone, which is no failure.
+        return 0 if isinstance(ended.__context__, BrokenPipeError) else ended.code
     except Exception as error:
         if is_interrupt(error):
             return _INTERRUPTED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -66,6 +67,18 @@ def test_a_full_disk(tmp_path: Path, args: list[str]) -> None:
         done = subprocess.run(command, cwd=tmp_path, env=VARIABLES, stdout=full, stderr=subprocess.PIPE, check=False)
 
     assert (done.returncode, done.stderr) == (1, b"error: can't write the result: no space left on device\n")
+
+
+@pytest.mark.parametrize("args", [["--version"], ["--help"], ["deploy", "--help"], ["cluster", "--help"]])
+def test_a_closed_pipe(tmp_path: Path, args: list[str]) -> None:
+    """Help whose reader has gone is no failure, as no other output is."""
+    command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args]
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        done = subprocess.run(command, cwd=tmp_path, env=VARIABLES, stdout=gone, stderr=subprocess.PIPE, check=False)
+
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_version(project: Project) -> None:
