@@ -277,7 +277,8 @@ def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
             if reason:
                 return _REASONS.get(reason, str(reason))
             if "terminated" in container.get("state", {}):
-                return "its container ended, and is not restarted yet"
+                is_restarted = pod["spec"].get("restartPolicy") != "Never"
+                return "its container ended" + (", and is not restarted yet" if is_restarted else "")
         unhealthy = probe_failures(pod, snapshot)
         if unhealthy:
             return f"health check failed {format_times(event_count(unhealthy))}"

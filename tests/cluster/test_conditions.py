@@ -434,6 +434,14 @@ def test_job_without_a_pod() -> None:
     assert (status.state, status.pods) == (WorkloadState.WAITING, ())
 
 
+def test_job_whose_container_has_just_ended() -> None:
+    """Its pod never starts it again, and is about to be completed."""
+    made = pod(MIGRATE, state=ended(0, "Completed"))
+    made["spec"]["restartPolicy"], made["status"]["phase"] = "Never", "Running"
+
+    assert status_of(MIGRATE, made).message == "its container ended"
+
+
 def test_job_completed() -> None:
     """A Job is completed when its condition says so."""
     status = status_of(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
