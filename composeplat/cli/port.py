@@ -19,7 +19,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import ComposeplatError, Exit
-from composeplat.engine.preflight import api_path
+from composeplat.engine.preflight import api_path, belongs_to
 from composeplat.system.records import record
 
 app = App()
@@ -42,7 +42,7 @@ def run(choice: Choice, service: str, port: int | None, *, as_json: bool) -> Exi
     with Api(view.planned.target.access) as api:
         found = api.find(api_path("Service", view.namespace, cluster_name))
         rows = port_rows(found, view.addresses(api)) if found else []
-    if found is None:
+    if found is None or not belongs_to(found, view.environment):
         raise ComposeplatError(f"service '{service}' is not deployed", "platform deploy")
     shown = [row for row in rows if port in (None, row.port)]
     if port is not None and not shown:

@@ -25,7 +25,7 @@ from composeplat.dev.watch_session import Event, PodWork, WatchSession
 from composeplat.diagnostics import ComposeplatError, Exit, Report, format_count, printable
 from composeplat.engine.operations import restart as restart_operation
 from composeplat.engine.outcomes import DeployOptions
-from composeplat.engine.preflight import api_path
+from composeplat.engine.preflight import api_path, belongs_to
 from composeplat.plan import make_plan
 from composeplat.publication import watch_publication
 from composeplat.system.records import record
@@ -106,11 +106,12 @@ def _report_copied(planned: Planned, services: Sequence[Service], folders: Seque
 def _are_deployed(planned: Planned, services: Sequence[Service]) -> bool:
     names = {service.name for service in services}
     with Api(planned.target.access) as api:
-        return all(
+        workloads = [
             api.find(api_path(found.workload_kind, planned.plan.namespace, found.workload_name))
             for found in planned.plan.services
             if found.name in names
-        )
+        ]
+    return all(found is not None and belongs_to(found, planned.plan.environment) for found in workloads)
 
 
 @record

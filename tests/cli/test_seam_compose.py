@@ -22,8 +22,12 @@ CORE = "/api/v1/namespaces/team"
 DIGEST = f"sha256:{'ab12' * 16}"
 
 
-def labelled(thing: dict[str, Any]) -> dict[str, Any]:
-    labels = {"dev.platform.com/environment": "demo", "dev.platform.com/service": "web"}
+def labelled(thing: dict[str, Any], environment: str = "demo") -> dict[str, Any]:
+    labels = {
+        "app.kubernetes.io/managed-by": "composeplat",
+        "dev.platform.com/environment": environment,
+        "dev.platform.com/service": "web",
+    }
     return {**thing, "metadata": {**thing["metadata"], "labels": labels}}
 
 
@@ -43,7 +47,7 @@ def deployed(seam: Seam) -> Seam:
     seam.server.answers |= {
         f"{WORKLOADS}/deployments": given(labelled(web)),
         f"{CORE}/pods": given(labelled(found)),
-        f"{CORE}/services/web": Answer(json.dumps(service).encode()),
+        f"{CORE}/services/web": Answer(json.dumps(labelled(service)).encode()),
         f"{CORE}/services/db": refusal(404, "no"),
         "/apis/networking.k8s.io/v1/namespaces/team/ingresses": given(
             {"metadata": {"name": "web"}, "spec": {"rules": rules}}
@@ -104,11 +108,21 @@ def test_a_port_that_is_not_there(deployed: Seam, args: tuple[str, ...], message
     assert (outcome.status, outcome.stdout, outcome.stderr) == (1, "", message)
 
 
+def test_a_port_of_another_environment(deployed: Seam) -> None:
+    """Its cluster service may have the same name: this environment has none then."""
+    service = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"ports": [{"port": 80}]}}
+    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(labelled(service, "other")).encode())
+
+    outcome = deployed.platform("port", "web")
+
+    assert (outcome.status, outcome.stderr) == (1, "error: service 'web' is not deployed\n  hint: platform deploy\n")
+
+
 def test_a_published_port(deployed: Seam) -> None:
     """A published port leads to the container port of the endpoint, and so has its URL."""
     ports = [{"port": 80, "targetPort": 80}, {"port": 8080, "targetPort": 80}, {"port": 9000, "targetPort": 9000}]
     service = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"ports": ports}}
-    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(service).encode())
+    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(labelled(service)).encode())
 
     assert deployed.platform("port", "web", "8080").stdout == "https://web.example.com\nweb.team:8080\n"
     assert deployed.platform("port", "web", "9000").stdout == "web.team:9000\n"
@@ -117,7 +131,7 @@ def test_a_published_port(deployed: Seam) -> None:
 def test_a_service_without_ports(deployed: Seam) -> None:
     """Its name leads to its pods, on every port that they listen on."""
     service = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"clusterIP": "None"}}
-    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(service).encode())
+    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(labelled(service)).encode())
     listed, chosen = deployed.platform("port", "web"), deployed.platform("port", "web", "5432")
 
     reached = "is reached in the cluster, if its pods listen there; list it under 'expose'\n"

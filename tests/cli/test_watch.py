@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from composeplat.cli.watch import watch_message
 from tests.cli.conftest import Seam
+from tests.cluster.objects import Answer
 
 RULES = """\
 x-platform: {full: true}
@@ -99,6 +102,23 @@ def test_a_deploy_comes_first(watched: Seam) -> None:
     watched.asked.clear()
     assert watched.platform("up", "--watch", *ARGS).status == 130
     assert watched.options.services == ()
+
+
+@pytest.mark.parametrize(("environment", "is_deployed"), [("demo", True), ("other", False)])
+def test_a_workload_of_another_environment(watched: Seam, environment: str, *, is_deployed: bool) -> None:
+    """One of the same name does not count: the deploy that comes first names the conflict."""
+
+    def watch(_: object) -> None:
+        raise KeyboardInterrupt
+
+    watched.gives("deploy.deploy", KeyboardInterrupt())
+    watched.patch.setattr("composeplat.dev.watch_session.WatchSession.run", watch)
+    labels = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": environment}
+    web = {"metadata": {"name": "web", "namespace": "team", "labels": labels}}
+    watched.server.answers["/apis/apps/v1/namespaces/team/deployments/web"] = Answer(json.dumps(web).encode())
+
+    assert watched.platform("watch", *ARGS).status == 130
+    assert (watched.asked == []) == is_deployed
 
 
 @pytest.mark.parametrize("args", [("--forward", "80"), ("--down-on-exit",)], ids=" ".join)
