@@ -107,7 +107,22 @@ class EnvironmentView:
             self.report_absent()
 
     def report_absent(self) -> None:
-        progress.conclude(f"{self.environment} is not deployed in namespace {self.namespace}: platform deploy")
+        progress.conclude(self.absence)
+
+    @property
+    def absence(self) -> str:
+        """The message that nothing of what a command shows is deployed."""
+        are = "is" if len(self.chosen) == 1 or not self._is_part else "are"
+        return f"{self.title} {are} not deployed in namespace {self.namespace}: platform deploy"
+
+    @property
+    def title(self) -> str:
+        """The environment, or the services of it that are shown."""
+        return f"{', '.join(self.chosen)} of {self.environment}" if self._is_part else self.environment
+
+    @property
+    def _is_part(self) -> bool:
+        return len(self.chosen) < len(self.planned.plan.services)
 
 
 def view_environment(choice: Choice, services: Sequence[str]) -> EnvironmentView | None:

@@ -134,7 +134,7 @@ def _absence(view: EnvironmentView, snapshot: Snapshot) -> str:
     names = ", ".join(name for name in view.names if name in kept)
     if names:
         return f"no workload has the labels of {view.environment}, and there are pods of {names}: platform deploy"
-    return f"{view.environment} is not deployed in namespace {view.namespace}: platform deploy"
+    return view.absence
 
 
 def select_pods(pods: Iterable[Object], names: Container[str]) -> list[Object]:

@@ -26,6 +26,11 @@ _MIB = 1024 * 1024
 _NO_METRICS = (http.client.NOT_FOUND, http.client.SERVICE_UNAVAILABLE)
 
 
+#: In place of the table.
+_NO_FIGURES = "no metrics of these pods yet: a pod has its first some 20 s after its start"
+_NO_PODS = "no pods: platform status says why"
+
+
 @record(kw_only=True)
 class Usage:
     service: str
@@ -45,7 +50,7 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
         has_pods = bool(rows) or _has_pods(api, view)
     cells = [(row.service, row.pod, f"{row.cpu}m", f"{row.memory / _MIB:.0f}Mi") for row in rows]
     table = fit_table([("SERVICE", "POD", "CPU", "MEMORY"), *cells], terminal_width()) if rows else ""
-    absent = "no metrics of these pods yet: a pod has its first some 20 s after its start" if has_pods else ""
+    absent = _NO_FIGURES if has_pods else _NO_PODS
     view.show("top", table, as_json=as_json, absent=absent, pods=[asdict(row) for row in rows])
     return Exit.DONE
 

@@ -174,7 +174,7 @@ def test_no_metrics_yet(deployed: Seam) -> None:
     assert deployed.platform("top").stderr == (
         "no metrics of these pods yet: a pod has its first some 20 s after its start\n"
     )
-    assert deployed.platform("top", "db").stderr == "demo is not deployed in namespace team: platform deploy\n"
+    assert deployed.platform("top", "db").stderr == "no pods: platform status says why\n"
 
 
 def test_a_cluster_without_metrics(deployed: Seam) -> None:

@@ -173,6 +173,16 @@ def test_status_without_services(seam: Seam) -> None:
     assert outcome.stderr == "demo is not deployed in namespace team: platform deploy\n"
 
 
+@pytest.mark.parametrize(
+    ("services", "absence"), [(("db",), "db of demo is"), (("db", "own"), "db, own of demo are"), (("web", "db"), "")]
+)
+def test_status_of_missing_services(deployed: Seam, services: tuple[str, ...], absence: str) -> None:
+    """Where others of the environment are deployed, the message names the services."""
+    outcome = deployed.platform("status", *services).assert_success()
+
+    assert outcome.stderr == (f"{absence} not deployed in namespace team: platform deploy\n" if absence else "")
+
+
 def test_the_logs(deployed: Seam) -> None:
     """Each line has the pod it comes from, and nothing confidential."""
     outcome = deployed.platform("logs", "--timestamps").assert_success()
@@ -209,7 +219,7 @@ def test_logs_without_pods(seam: Seam) -> None:
 
 
 @pytest.mark.parametrize(
-    ("service", "reason"), [("web", ""), ("db", "demo is not deployed in namespace team: platform deploy\n")]
+    ("service", "reason"), [("web", ""), ("db", "db of demo is not deployed in namespace team: platform deploy\n")]
 )
 def test_logs_that_are_followed_without_pods(deployed: Seam, service: str, reason: str) -> None:
     """Where no pod writes lines, the reason is shown before the wait for pods."""
