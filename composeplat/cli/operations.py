@@ -175,7 +175,8 @@ def _check_images(loaded: Loaded) -> None:
 
 def _is_refused(request: Request, choice: Choice, *, builds: bool = False) -> bool:
     """Show the errors that a definition has with any cluster, or its builds, and return whether there are some."""
-    loaded, plan = load_plan(request)
+    # The cluster may have a domain: that none is known here is no error of the definition.
+    loaded, plan = load_plan(replace(request, default_domain=request.default_domain or UNKNOWN_DOMAIN))
     if builds:
         check_builds(plan.own_builds, loaded.origins, loaded.report)
     return _is_hopeless(loaded, choice) and show_definition_report(loaded, plan, choice)

@@ -41,6 +41,16 @@ def test_a_build_without_a_dockerfile(project: Project, command: str, status: in
     assert ("cluster" in outcome.stderr) == (status == 4)
 
 
+@pytest.mark.parametrize("args", [("deploy",), ("deploy", "--strict"), ("preview",), ("status",), ("destroy",)])
+def test_endpoints_whose_domain_the_cluster_may_have(project: Project, args: tuple[str, ...]) -> None:
+    """With a cluster, such as that of --local, there may be a domain, so that the cluster is what is missing."""
+    text = "services:\n  web: {image: x, ports: ['80:80']}\nendpoints: [{path: /, service: web, port: 80}]\n"
+    outcome = run(*args, folder=project(text).path, KUBECONFIG=NOWHERE)
+
+    assert outcome.status == 4
+    assert outcome.stderr.startswith("error: no cluster is configured")
+
+
 def test_a_sound_file(project: Project) -> None:
     """With nothing wrong in the file, the cluster is what is missing."""
     outcome = run("deploy", folder=project("services:\n  web: {image: x}\n").path, KUBECONFIG=NOWHERE)
