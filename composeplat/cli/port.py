@@ -11,7 +11,7 @@ from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_json, write_unmasked
-from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
+from composeplat.cli.environment_view import EnvironmentView, fit_table, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
@@ -72,7 +72,8 @@ def _show(view: EnvironmentView, rows: list[PortRow], service: str, port: int | 
         write_unmasked("".join(f"{line}\n" for row in rows for line in (*row.urls, row.address)))
     else:
         cells = [(f"{row.port}/{row.protocol}", row.address, " ".join(row.urls) or "-") for row in rows]
-        write_unmasked(fit_table([("PORT", "IN THE CLUSTER", "URL"), *cells], terminal_width(), is_public=True))
+        # A cut address is useless.
+        write_unmasked(fit_table([("PORT", "IN THE CLUSTER", "URL"), *cells], None, is_public=True))
 
 
 def port_rows(service: Object, addresses: list[Address]) -> list[PortRow]:

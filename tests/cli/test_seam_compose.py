@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from composeplat.cli.compose_commands import INSTEAD, OF_OTHER_TOOLS, OPTIONS
 from composeplat.dev.container_commands import Command
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
-from tests.conftest import ROOT, Project
+from tests.conftest import ROOT, VARIABLES, Project
 from tests.in_process import run_here
+from tests.terminal import Terminal
 
 WORKLOADS = "/apis/apps/v1/namespaces/team"
 CORE = "/api/v1/namespaces/team"
@@ -93,6 +95,19 @@ def test_ports(deployed: Seam) -> None:
         ["8080/tcp", "web.team:8080", "-"],
     ]
     assert deployed.platform("port", "web", "80").stdout == "https://web.example.com\nweb.team:80\n"
+
+
+def test_ports_on_a_narrow_terminal(deployed: Seam) -> None:
+    """An address that is cut would be useless."""
+    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
+    terminal = Terminal(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "port", "web"],
+        folder=deployed.folder,
+        env={**VARIABLES, **variables},
+        columns=30,
+    )
+
+    assert "https://web.example.com\r\n" in terminal.rest()
 
 
 @pytest.mark.parametrize(
