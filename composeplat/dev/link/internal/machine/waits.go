@@ -18,7 +18,7 @@ const (
 )
 
 // waits keeps the connection of a command open while one of its streams waits: for a program that does not read its input,
-// or for whoever reads its output, such as a pager. No sign of life passes then, and the client library takes that for a
+// or for the reader of its output, such as a pager. No sign of life passes then, and the client library takes that for a
 // lost connection.
 type waits struct {
 	lock       sync.Mutex
