@@ -112,16 +112,17 @@ class EnvironmentView:
     @property
     def absence(self) -> str:
         """The message that nothing of what a command shows is deployed."""
-        are = "is" if len(self.chosen) == 1 or not self._is_part else "are"
+        are = "is" if len(self.chosen) == 1 or not self.is_part else "are"
         return f"{self.title} {are} not deployed in namespace {self.namespace}: platform deploy"
 
     @property
     def title(self) -> str:
         """The environment, or the services of it that are shown."""
-        return f"{', '.join(self.chosen)} of {self.environment}" if self._is_part else self.environment
+        return f"{', '.join(self.chosen)} of {self.environment}" if self.is_part else self.environment
 
     @property
-    def _is_part(self) -> bool:
+    def is_part(self) -> bool:
+        """Whether some services alone are shown."""
         return len(self.chosen) < len(self.planned.plan.services)
 
 

@@ -117,12 +117,11 @@ def _endings(view: EnvironmentView, snapshot: Snapshot, *, has_lines: bool) -> I
         if view.namespace.isdecimal():
             yield f"for 'docker compose logs -n {view.namespace}' type platform logs --tail {view.namespace}"
         return
-    is_part = len(rows) < len(view.planned.plan.services)
     for row, service in zip(rows, view.names, strict=True):
         if row.cause is not None and (row.kind == "Job" or not has_lines):
             yield f"{row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else "")
             yield from left_out_lines(view.planned.loaded, row.service, row.cause)
-        elif service not in with_pods and (is_part or not with_pods):
+        elif service not in with_pods and (view.is_part or not with_pods):
             yield f"{row.service} has no pods: it is {row.state}"
 
 

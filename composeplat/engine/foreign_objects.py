@@ -6,13 +6,12 @@ Owns how they are found, and that the state forgets them: Pulumi would delete th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from composeplat.engine.preflight import Key, LiveState, belongs_to, objects_of
 from composeplat.engine.stack import Stack
-
-_REFERENCES = ("dependencies", "replaceWith")
+from composeplat.engine.state_references import without_resources
 
 
 def find_foreign(state: Mapping[str, Any], live_state: LiveState, environment: str) -> dict[str, Key]:
@@ -24,26 +23,6 @@ def find_foreign(state: Mapping[str, Any], live_state: LiveState, environment: s
         if head is not None and not belongs_to(head, environment) and head["metadata"].get("uid") != recorded:
             found[str(resource["urn"])] = key
     return found
-
-
-def without_resources(state: Mapping[str, Any], urns: Collection[str]) -> dict[str, Any] | None:
-    """Return the state without some resources and without references to them; None if it has none of them."""
-    resources = state.get("resources") or []
-    kept = [_without_references(resource, urns) for resource in resources if resource.get("urn") not in urns]
-    return None if len(kept) == len(resources) else {**state, "resources": kept}
-
-
-def _without_references(resource: Mapping[str, Any], urns: Collection[str]) -> dict[str, Any]:
-    left: dict[str, Any] = {key: _others(resource[key], urns) for key in _REFERENCES if resource.get(key)}
-    properties: Mapping[str, Any] = resource.get("propertyDependencies") or {}
-    if properties:
-        left["propertyDependencies"] = {name: _others(found or (), urns) for name, found in properties.items()}
-    deleted_with = {"deletedWith": ""} if resource.get("deletedWith") in urns else {}
-    return {**resource, **left, **deleted_with}
-
-
-def _others(found: Iterable[str], urns: Collection[str]) -> list[str]:
-    return [urn for urn in found if urn not in urns]
 
 
 def forget_foreign(stack: Stack, live_state: LiveState) -> None:

@@ -16,10 +16,9 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.builder import BUILDER, builder_variables
-from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
-from composeplat.engine.pulumi_args import former_urns, registered_part
+from composeplat.engine.pulumi_args import former_urns
 from composeplat.engine.pulumi_errors import broke_off, explain, has_lost_layers, is_refused
 from composeplat.engine.pulumi_flags import explain_policy_pack, trace_variables
 from composeplat.engine.pulumi_process import PulumiResult
@@ -97,10 +96,9 @@ def run_program(
     gate: Any = None,
     handlers: RunHandlers = _NOBODY,
     more: Mapping[str, str] = NO_VARIABLES,
-    services: Collection[str] = (),
-    parts: ChangedParts | None = None,
+    registered: Plan | None = None,
 ) -> tuple[Events, PulumiResult]:
-    """Run the program of a plan, or of some services or parts of it, under Pulumi.
+    """Run the program of a plan under Pulumi, or of the part of it that is ``registered`` alone.
 
     All objects wait for the images of the services in ``building``.
     """
@@ -120,7 +118,7 @@ def run_program(
             builder=stack.workspace.builder.get(BUILDER, ""),
             loader=loader,
             building=building,
-            needed=registered_part(plan, services, parts),
+            needed=registered,
             aliases=aliases,
             rewritten=rewritten,
         )

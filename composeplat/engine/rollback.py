@@ -21,7 +21,7 @@ from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
-from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.pulumi_args import deploy_args, registered_part
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.recorded_plan import images_of, reveal, secret_values
 from composeplat.engine.rollout import open_rollout
@@ -72,7 +72,8 @@ class RollBack:
         args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(back, stack.state, live_state, again)]
         with open_rollout(stack, api, back, going, options.timeout) as rollout:
             handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
-            found, result = pulumi_runs.run_program(stack, back, args, going, handlers=handlers, services=services)
+            registered = registered_part(back, services)
+            found, result = pulumi_runs.run_program(stack, back, args, going, handlers=handlers, registered=registered)
             stack.stop_if_interrupted()
             note_refusals(stack, rollout.monitor, found, result)
             refused = _refused(rollout.monitor, going, found, result)

@@ -31,7 +31,7 @@ from composeplat.engine.pulumi_errors import FREE_SPACE, FULL_DISK, explain
 from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
 from composeplat.engine.pulumi_variables import passed_variables, program_variables
 from composeplat.engine.stack_lock import hold_stack_lock, was_left_by_us
-from composeplat.engine.state_order import is_in_order
+from composeplat.engine.state_references import is_in_order
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
 from composeplat.toolchain.setup import Toolchain

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from composeplat.engine.foreign_objects import find_foreign, without_resources
+from composeplat.engine.foreign_objects import find_foreign
 from composeplat.engine.preflight import LiveState
+from composeplat.engine.state_references import without_resources
 
 OURS = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "env"}
 

@@ -58,7 +58,7 @@ from composeplat.engine.preflight import (
 )
 from composeplat.engine.provenance import describe_siblings, note_project
 from composeplat.engine.providers import check_providers, run_providers
-from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.pulumi_args import deploy_args, registered_part
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.recording import Recording, record_deployment
@@ -226,13 +226,9 @@ def _check_with_preview(
 ) -> None:
     """Run a preview before data is deleted: it fails if Pulumi can't read its state."""
     args = ["preview", *deploy_args(plan, stack.state, live_state, options)]
-    events, result = pulumi_runs.run_program(
-        stack,
-        preview_plan(api, plan, replaced),
-        args,
-        plan.select_services(options.services),
-        services=options.services,
-    )
+    shown, chosen = preview_plan(api, plan, replaced), plan.select_services(options.services)
+    registered = registered_part(shown, options.services)
+    events, result = pulumi_runs.run_program(stack, shown, args, chosen, registered=registered)
     stack.stop_if_interrupted()
     if result.status:
         raise pulumi_runs.run_error(result, events)
@@ -312,8 +308,7 @@ def _run(
         gate=gate,
         handlers=handlers,
         more=more,
-        services=options.services,
-        parts=parts,
+        registered=registered_part(plan, options.services, parts),
     )
 
 

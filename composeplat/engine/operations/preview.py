@@ -38,11 +38,11 @@ from composeplat.engine.preflight import (
 )
 from composeplat.engine.provenance import describe_siblings
 from composeplat.engine.providers import plan_with_last_values
-from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.pulumi_args import deploy_args, registered_part
 from composeplat.engine.pulumi_flags import policy_flags
 from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
-from composeplat.engine.state_order import is_in_order
+from composeplat.engine.state_references import is_in_order
 from composeplat.plan.desired import Plan
 from composeplat.plan.workloads import ends_pods_first
 
@@ -75,11 +75,6 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     stack.workspace.make_stack()
     stack.check_cluster()
     state = stack.state
-    if not is_in_order(state):
-        raise ComposeplatError(
-            "Pulumi can't read the state: a resource comes before another one that it depends on",
-            "platform refresh repairs the state",
-        )
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes, options.services)
     replaced = [name for name, has_to_be in volumes.items() if has_to_be]
     scaled = autoscaled_replicas(api, plan, live_state)
@@ -96,10 +91,11 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     kept = with_kept_salts(with_autoscaled(plan, scaled), state, live_state)
     shown = preview_plan(api, without_pods(kept, held_back), replaced)
     chosen = plan.select_services(options.services)
-    events, result = pulumi_runs.run_program(stack, shown, args, chosen, services=options.services, parts=parts)
+    registered = registered_part(shown, options.services, parts)
+    events, result = pulumi_runs.run_program(stack, shown, args, chosen, registered=registered)
     stack.stop_if_interrupted()
     if result.status and not events.is_refused:
-        raise pulumi_runs.run_error(result, events)
+        raise pulumi_runs.run_error(result, events) if is_in_order(state) else _out_of_order()
     foreign = find_foreign(state, live_state, stack.environment_name)
     events.leave_out(foreign)
     part = plan.limited_to(options.services)
@@ -121,6 +117,13 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     if not (outcome.changes or notes or scaled) and ended_well(history):
         no_change.keep(outcome.counts, has_changes=False)
     return outcome
+
+
+def _out_of_order() -> ComposeplatError:
+    return ComposeplatError(
+        "Pulumi can't read the state: a resource comes before another one that it depends on",
+        "platform refresh repairs the state",
+    )
 
 
 def preview_plan(api: Api, plan: Plan, replaced: Collection[str]) -> Plan:
