@@ -246,6 +246,9 @@ def _current_pods(
         return [pod for pod in pods if pod["metadata"].get("labels", {}).get("controller-revision-hash") == revision]
     if kind == "DaemonSet":
         return _pods_of_daemon_set(workload, list(filter(counts, snapshot.pods_of(uid))))
+    if counts is _is_alive and not workload.get("status", {}).get("updatedReplicas"):
+        # Where a change scales too, the controller scales the old ReplicaSet before it makes the new one.
+        return []
     return [
         pod
         for replica_set in snapshot.current_replica_sets(workload)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from composeplat.cluster.cause import Cause
-from composeplat.cluster.error_text import FREE_DISK, shorten
+from composeplat.cluster.error_text import shorten
 from composeplat.cluster.pull_errors import explain_pull_error, is_missing, is_throttled, telling_error
 from composeplat.cluster.scheduling import autoscaler_refusal, is_room_coming, scheduling_limit
 from composeplat.cluster.snapshot import (
@@ -33,6 +33,7 @@ from composeplat.cluster.snapshot import (
     services_of,
 )
 from composeplat.cluster.unbound_claims import unbound_claim_cause
+from composeplat.cluster.unschedulable import unschedulable_cause
 from composeplat.codes.causes import CauseCode
 from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 
@@ -40,10 +41,6 @@ from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 UNMADE_FOR = 5.0
 #: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
 UNLOADED_FOR = 30.0
-_REQUEST_LESS = "request less, or add capacity to the cluster"
-_LIMIT_REQUESTED = (
-    "a limit is requested as a whole, unless deploy.resources.reservations asks for less: set that, or add capacity"
-)
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
 #: For how long a workload may be gone: another run may delete it to create it again.
 _DELETED_FOR_S = 5.0
@@ -57,7 +54,6 @@ _REPORTED_S = 15.0
 _MENDED = "if its cause is mended by now, 'platform restart' starts it at once"
 #: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
 _FORGIVEN_RESTARTS = 3
-_MISSING_CLAIM = re.compile(r'persistentvolumeclaim "[^"]+" not found')
 _MISSING_OBJECT = re.compile(r'(?:secret|configmap) "[^"]+" not found|non-existent (?:secret|config) key: \S+')
 #: Why a container ended that nobody saw ending: its node, or the container runtime, was off.
 _LOST = ("Unknown", "ContainerStatusUnknown")
@@ -94,7 +90,7 @@ def _unscheduled(pod: Object, snapshot: Snapshot) -> Cause | None:
         return None
     if snapshot.age(f"unscheduled/{pod['metadata']['uid']}") < scheduling_limit(pod, snapshot):
         return None
-    return _unschedulable(str(scheduling_failure(pod)), pod, autoscaler_refusal(pod, snapshot))
+    return unschedulable_cause(str(scheduling_failure(pod)), pod, autoscaler_refusal(pod, snapshot))
 
 
 def _uncreated(pod: Object, container: Object, snapshot: Snapshot) -> Cause | None:
@@ -270,39 +266,6 @@ def describe_termination(end: Object, verb: str, code: CauseCode) -> Cause:
     return Cause(
         code=code, message=message, origin=origin, hint=hint, exit_status=status, logs=end.get("reason") != "StartError"
     )
-
-
-def _unschedulable(message: str, pod: Object, refusal: str) -> Cause:
-    origin: tuple[str, ...] = ()
-    hint = ""
-    if re.search(r"node affinity|node selector", message):
-        origin, hint = ("x-node-selector",), "label a node accordingly, or change the selector"
-    elif "pod affinity" in message:
-        origin, hint = ("volumes",), "services that share a volume run on one node, and that node is full"
-    elif found := re.search(r"Insufficient (cpu|memory)", message):
-        origin, hint = ("resources", found[1]), _LIMIT_REQUESTED if _requests_limit(pod, found[1]) else _REQUEST_LESS
-    elif "disk-pressure" in message:
-        hint = f"the disk of the nodes is full: {FREE_DISK}"
-    elif _MISSING_CLAIM.search(message):
-        origin, hint = ("volumes",), "platform deploy --refresh creates the volume again, without the data it had"
-    elif "persistentvolumeclaim" in message.lower() or "volume" in message.lower():
-        origin = ("volumes",)
-    more = f"; the autoscaler adds no node: {shorten(refusal)}" if refusal else ""
-    return Cause(
-        code=CauseCode.UNSCHEDULABLE,
-        message=f"no node can run it: {message}{more}",
-        origin=origin,
-        hint=hint,
-        pod=pod["metadata"]["name"],
-        has_subject=True,
-    )
-
-
-def _requests_limit(pod: Object, resource: str) -> bool:
-    """Whether a container requests as much as it may use: so does each with a limit and without a request."""
-    found = [container.get("resources") or {} for container in pod["spec"].get("containers") or []]
-    limits = [(each.get("limits", {}).get(resource), each.get("requests", {}).get(resource)) for each in found]
-    return any(limit is not None and limit == request for limit, request in limits)
 
 
 def _unmounted(pod: Object, snapshot: Snapshot) -> Cause | None:

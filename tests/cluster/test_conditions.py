@@ -273,7 +273,16 @@ def test_pods_not_counted_yet() -> None:
     """A ready pod counts once the Deployment's own count has it: until then, others may still be there."""
     status = status_of(deployment(updated=0, total=1), SET, pod(SET, state=running(), ready=True))
 
-    assert status.state is WorkloadState.STARTED
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == status
+
+
+def test_old_pods_before_the_new_replica_set() -> None:
+    """Where a deploy scales and changes a Deployment, its old pods are seen before its new ReplicaSet is made."""
+    crashing = pod(SET, **CRASHING, last=ended(1))
+
+    status = status_of(deployment(replicas=3, updated=0, total=5), SET, crashing)
+
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/3 ready", desired=3) == status
 
 
 def test_stateful_set_with_pods_to_spare() -> None:
@@ -1266,6 +1275,7 @@ def test_not_mounted(text: str, found: str, origin: str) -> None:
 
 # nodes ----------------------------------------------------------------------------------------------------------------
 
+CORDONED = "a node is cordoned, as for maintenance: kubectl get nodes shows which, kubectl uncordon NODE ends it"
 ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available."
 
 
@@ -1319,9 +1329,52 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
         pytest.param(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unschedulable: }.",
             (),
-            "",
+            CORDONED,
+            id="cordoned-as-a-taint",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) were unschedulable. no new claims to deallocate.",
+            (),
+            CORDONED,
+            id="cordoned",
+        ),
+        pytest.param(
+            "0/2 nodes are available: 1 node(s) were unschedulable, 1 Insufficient cpu.",
+            ("resources", "cpu"),
+            "request less, or add capacity to the cluster",
+            id="cordoned-and-full",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {team: a}.",
+            (),
+            "kubectl describe nodes shows the taints: remove one, or add tolerations with x-kubernetes in full mode",
             id="taint",
         ),
+        pytest.param(
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available.",
+            (),
+            "no node has enough 'nvidia.com/gpu' left: reserve less, add a node, or check its device plugin",
+            id="device",
+        ),
+        pytest.param(
+            "0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints.",
+            ("deploy", "placement"),
+            "it asks for more nodes, or for other ones",
+            id="spread",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+            (),
+            "another pod has that port of the node: network_mode: host lets one pod per node use it",
+            id="ports",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 Too many pods.",
+            (),
+            "the nodes run as many pods as they may: scale services down, or add a node",
+            id="pods",
+        ),
+        pytest.param("0/1 nodes are available: a plugin refused it.", (), "", id="others"),
     ],
 )
 def test_unschedulable(message: str, origin: tuple[str, ...], hint: str) -> None:
