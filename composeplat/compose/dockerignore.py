@@ -14,6 +14,9 @@ from composeplat.system.records import record
 
 _TOKENS = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
 _ANY_NAME = {"*": "[^/]*", "?": "[^/]"}
+#: BuildKit takes others as a part of a regular expression, and two stars beside a letter as any letters.
+_PLAIN = re.compile(r"!?[\w ./*?@~,=:%&'#-]+")
+_UNUSUAL_STARS = re.compile(r"[^/!]\*\*|\*\*[^/]")
 
 Matches = Sequence[bool]
 """Which rules match a path, or a folder above it."""
@@ -47,14 +50,31 @@ class IgnoreRules:
         cleaned = [clean_pattern(pattern) for pattern in patterns]
         return cls(tuple((_compile(pattern.removeprefix("!")), pattern.startswith("!")) for pattern in cleaned))
 
+    @classmethod
+    def parse_certain(cls, patterns: Iterable[str]) -> IgnoreRules:
+        """Parse rules that leave out no path which BuildKit keeps: no others than those with plain patterns.
+
+        Beside an exception, a pattern that is not plain can decide on more paths than it matches.
+        """
+        found = list(patterns)
+        plain = [each for each in found if _PLAIN.fullmatch(each) and not _UNUSUAL_STARS.search(each)]
+        if len(plain) < len(found) and any(each.startswith("!") for each in found):
+            return cls()
+        return cls.parse(plain)
+
     @property
     def has_exceptions(self) -> bool:
         return any(is_exception for _, is_exception in self.rules)
 
     def match(self, path: str, above: Matches = ()) -> Matches:
         """Match a path that is relative to the context; ``above`` are the matches of its folder."""
-        known = above or [False] * len(self.rules)
-        return [found or bool(rule.fullmatch(path)) for found, (rule, _) in zip(known, self.rules, strict=True)]
+        found, is_ignored = [], False
+        for is_match, (rule, is_exception) in zip(above or [False] * len(self.rules), self.rules, strict=True):
+            # BuildKit does not try a rule that would change nothing: it counts as no match also below the path.
+            is_found = is_match or (is_exception is is_ignored and rule.fullmatch(path) is not None)
+            is_ignored = not is_exception if is_found else is_ignored
+            found.append(is_found)
+        return found
 
     def ignores(self, matches: Matches) -> bool:
         found = (is_exception for is_match, (_, is_exception) in zip(matches, self.rules, strict=True) if is_match)

@@ -13,9 +13,12 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_names
+from composeplat.compose.load.context_links import read_ignore_file
 from composeplat.compose.variables import asks_registries
 from composeplat.engine.changed_parts import fixed_facts
 from composeplat.engine.stack import Stack
@@ -44,6 +47,7 @@ _MAX_FILES_READ = 20_000
 _MAX_BYTES_READ = 64 * 1024 * 1024
 _MAX_FILES = 500_000
 _RECENT_NS = 2_000_000_000
+_ALL = IgnoreRules()
 
 
 class Doubt(Exception):
@@ -133,21 +137,25 @@ def _files_of(image: ImageBuild, reader: _Reader) -> Iterator[Any]:
         return
     for name, place in {"": build.context, **build.additional_contexts}.items():
         if not place.startswith("docker-image://") and name not in image.bases:
-            yield [place, _context(image.service, place, reader)]
-    if build.dockerfile:
-        path = os.path.join(build.context, build.dockerfile)
-        yield reader.digest(path)
-        # BuildKit reads it in place of the one in the context, and both files may be outside of that.
-        if os.path.lexists(f"{path}.dockerignore"):
-            yield reader.digest(f"{path}.dockerignore")
+            yield [place, _context(image.service, place, reader, () if name else dockerignore_names(build))]
+    if not build.dockerfile_inline:
+        # It may be outside of the context, and in its own ignore file.
+        yield _digest_or_none(os.path.join(build.context, build.dockerfile or "Dockerfile"), reader)
     for secret in build.secrets:
         yield [secret.name, secret.value, reader.digest(secret.file) if secret.file else ""]
 
 
-def _context(service: str, place: str, reader: _Reader) -> str:
+def _context(service: str, place: str, reader: _Reader, ignore_files: Sequence[str]) -> list[str]:
+    """Digest a context, and its ignore files, which may be outside of it."""
     if not os.path.isabs(place):
         raise Doubt(f"the build of {service} has a context at an address")
-    return reader.digest(place)
+    rules = IgnoreRules.parse_certain(read_ignore_file(place, ignore_files))
+    own = [_digest_or_none(os.path.join(place, name), reader) for name in ignore_files]
+    return [reader.digest(place, rules=rules), *own]
+
+
+def _digest_or_none(path: str, reader: _Reader) -> str:
+    return reader.digest(path) if os.path.lexists(path) else ""
 
 
 class _Reader:
@@ -156,40 +164,38 @@ class _Reader:
     def __init__(self) -> None:
         self._files = _MAX_FILES_READ
         self._bytes = _MAX_BYTES_READ
-        self._digests: dict[tuple[str, bool], str] = {}
+        self._digests: dict[tuple[str, bool, IgnoreRules], str] = {}
         """Of what is read: many services can have one context."""
 
-    def digest(self, place: str, *, follows: bool = False) -> str:
+    def digest(self, place: str, *, follows: bool = False, rules: IgnoreRules = _ALL) -> str:
         """Return a digest of a file, or of all files of a folder; with ``follows``, a link to a folder is a doubt."""
-        key = place, follows
+        key = place, follows, rules
         if key not in self._digests:
-            self._digests[key] = self._read(place, follows=follows)
+            self._digests[key] = self._read(place, rules, follows=follows)
         return self._digests[key]
 
-    def _read(self, place: str, *, follows: bool) -> str:
+    def _read(self, place: str, rules: IgnoreRules, *, follows: bool) -> str:
         digest = hashlib.sha256()
         # From before the first look: what changes during it counts as recent, too.
         recent_since, newest = time.time_ns() - _RECENT_NS, 0
         try:
-            found = list(_walk(place))
+            found = list(_walk(place, rules))
             is_read = self._can_read(found)
-            for path, status in found:
-                # With its time too: a file that was changed and changed back may have been read in between.
-                facts = f"\0{path[len(place) :]}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}\0"
-                if not is_read:
-                    facts += _change(status)
-                    newest = max(newest, status.st_ctime_ns)
+            for entry in found:
+                facts = f"\0{entry.path[len(place) :]}\0{entry.facts(is_read=is_read)}\0"
                 digest.update(facts.encode(errors="surrogateescape"))
-                if stat.S_ISLNK(status.st_mode):
-                    if follows and os.path.isdir(path):
-                        raise Doubt(f"a folder behind a link is a part of an image: {path}")
-                    digest.update(os.fsencode(os.readlink(path)))
-                    if not is_read and os.path.isfile(path):
-                        target = os.stat(path)
+                if not is_read:
+                    newest = max(newest, 0 if entry.is_partly_ignored else entry.status.st_ctime_ns)
+                if stat.S_ISLNK(entry.status.st_mode):
+                    if follows and os.path.isdir(entry.path):
+                        raise Doubt(f"a folder behind a link is a part of an image: {entry.path}")
+                    digest.update(os.fsencode(os.readlink(entry.path)))
+                    if not is_read and os.path.isfile(entry.path):
+                        target = os.stat(entry.path)
                         digest.update(_change(target).encode())
                         newest = max(newest, target.st_ctime_ns)
-                if is_read and os.path.isfile(path):
-                    with open(path, "rb") as stream:
+                if is_read and os.path.isfile(entry.path):
+                    with open(entry.path, "rb") as stream:
                         digest.update(hashlib.file_digest(stream, "sha256").digest())
         except OSError as error:
             raise Doubt(f"a file of a build can't be read: {error.strerror}") from error
@@ -198,11 +204,11 @@ class _Reader:
             raise Doubt("files of a large build have changed just now")
         return digest.hexdigest()
 
-    def _can_read(self, found: Sequence[tuple[str, os.stat_result]]) -> bool:
+    def _can_read(self, found: Sequence[_Entry]) -> bool:
         """Whether the contents are few enough to be read each time, together with those before."""
         if len(found) > _MAX_FILES:
             raise Doubt("the files of a build are too many to look at each time")
-        size = sum(status.st_size for _, status in found)
+        size = sum(entry.status.st_size for entry in found)
         if len(found) > self._files or size > self._bytes:
             return False
         self._files -= len(found)
@@ -215,15 +221,51 @@ def _change(status: os.stat_result) -> str:
     return f"{status.st_ctime_ns}\0{status.st_ino}\0"
 
 
-def _walk(place: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield a file, or a folder with all files, folders and links in it."""
-    yield place, os.lstat(place)
-    pending = [place] if os.path.isdir(place) else []
+class _Entry(NamedTuple):
+    """A file, folder or link that a build gets; a tuple, as there are many."""
+
+    path: str
+    status: os.stat_result
+    has_ignored_beside: bool = False
+    """The times of its folder change with ignored files, so a new name shows in its own alone."""
+    is_partly_ignored: bool = False
+    """A folder whose times change with ignored files in it."""
+
+    def facts(self, *, is_read: bool) -> str:
+        """What has to be as it was, besides the content that is read."""
+        if self.is_partly_ignored:
+            return str(self.status.st_mode)
+        # With its time too: a file that was changed and changed back may have been read in between.
+        found = f"{self.status.st_mode}\0{self.status.st_size}\0{self.status.st_mtime_ns}\0"
+        return found + _change(self.status) if self.has_ignored_beside or not is_read else found
+
+
+def _walk(place: str, rules: IgnoreRules) -> Iterator[_Entry]:
+    """Yield a file, or a folder with the files, folders and links in it that are not ignored."""
+    top = _Entry(place, os.lstat(place))
+    if not os.path.isdir(place):
+        yield top
+        return
+    pending: list[tuple[_Entry, Matches]] = [(top, ())]
     while pending:
-        with os.scandir(pending.pop()) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+        folder, above = pending.pop()
+        with os.scandir(folder.path) as entries:
+            found = sorted(entries, key=attrgetter("name"))
+        matched = _match(found, rules, above, len(os.path.join(place, ""))) if rules.rules else {}
+        is_mixed = any(map(rules.ignores, matched.values()))
+        if not above or not rules.ignores(above):
+            yield folder._replace(is_partly_ignored=is_mixed)
         for entry in found:
-            status = entry.stat(follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode):
-                pending.append(entry.path)
-            yield entry.path, status
+            matches = matched.get(entry.name, ())
+            is_ignored = is_mixed and rules.ignores(matches)
+            if is_ignored and not (rules.has_exceptions and entry.is_dir(follow_symlinks=False)):
+                continue
+            made = _Entry(entry.path, entry.stat(follow_symlinks=False), is_mixed)
+            if stat.S_ISDIR(made.status.st_mode):
+                pending.append((made, matches))
+            else:
+                yield made
+
+
+def _match(found: Iterable[os.DirEntry[str]], rules: IgnoreRules, above: Matches, start: int) -> dict[str, Matches]:
+    return {entry.name: rules.match(entry.path[start:], above) for entry in found}

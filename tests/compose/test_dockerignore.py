@@ -45,6 +45,7 @@ def test_dockerignore_lines_are_taken_as_they_are() -> None:
         pytest.param("\\*.log\na$\n", ["*.log", "a$"], ["a.log", "a"], id="letters that stand for themselves"),
         pytest.param("*\n!a\n", ["b", "b/c"], ["a", "a/b"], id="an exception"),
         pytest.param("a\n!a/b\n", ["a", "a/c"], ["a/b", "a/b/c"], id="an exception in a folder"),
+        pytest.param("a?\n!a?/*\n*\n", ["aa", "b/c"], ["aa/b/c"], id="a rule that changes nothing does not match"),
         pytest.param("!a\na\n", ["a"], ["b"], id="the last that matches wins"),
         pytest.param("[z-a]\nb\n", ["b"], ["a", "z"], id="a pattern that is none"),
     ],
@@ -52,3 +53,27 @@ def test_dockerignore_lines_are_taken_as_they_are() -> None:
 def test_what_is_left_out(text: str, ignored: list[str], kept: list[str]) -> None:
     """Each pattern leaves out as BuildKit does."""
     assert [path for path in (*ignored, *kept) if ignores(text, path)] == ignored
+
+
+@pytest.mark.parametrize(
+    ("text", "ignored"),
+    [
+        pytest.param("node_modules\n**/*.log\n/a b/?.ts\n!x/@y~1.0", True, id="plain"),
+        pytest.param("(b)", False, id="a group"),
+        pytest.param("b+", False, id="a repetition"),
+        pytest.param("[a-b]", False, id="a class"),
+        pytest.param("\\\\b", False, id="a backslash"),
+        pytest.param("b**", False, id="stars beside a letter"),
+        pytest.param("**b", False, id="stars before a letter"),
+        pytest.param("b\n!**c", False, id="an exception of more than it seems"),
+        pytest.param("b\n!**/c", True, id="an exception"),
+        pytest.param("b\na|x\n!c", False, id="an exception beside a choice"),
+        pytest.param("b\na|x", True, id="a choice"),
+    ],
+)
+def test_certain_rules(text: str, ignored: bool) -> None:  # noqa: FBT001
+    """Only patterns count of which BuildKit leaves out at least as much; an exception has to keep no more than here."""
+    path = "node_modules" if "node" in text else "b"
+    rules = IgnoreRules.parse_certain(read_dockerignore(text))
+
+    assert rules.ignores(rules.match(path)) is ignored

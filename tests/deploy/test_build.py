@@ -23,6 +23,7 @@ from tests.compose.test_repository import git, repository
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
 from tests.deploy.docker import users_builder
 from tests.deploy.test_embedded import fetch
+from tests.deploy.test_no_change import asks_pulumi
 from tests.registry_server import Answer, Registry, serving
 
 HEAD = f'x-app: &app {{command: "{SLEEP}", stop_grace_period: 0}}\n'
@@ -98,9 +99,13 @@ def test_only_changed_services_are_built_and_rolled_out(environment: Environment
     assert environment.exec(before["web"], "ls", "/app").split() == ["Dockerfile", "text"]
     assert environment.exec(before["api"], "ls", "-A", "/app").split() == ["text"]
 
+    assert changes(environment) == []
+    for name in ("web", "api"):
+        environment.write("2\n", f"{name}/run.log")
+        environment.write("1\n", f"{name}/new.log" if name == "web" else "api/docker/new")
+    assert not asks_pulumi(environment.platform("preview", "--debug").expect())
     os.utime(environment.folder / "web" / "text", (1_000_000, 1_000_000))
-    environment.write("2\n", "web/run.log")
-    environment.write("2\n", "api/run.log")
+    assert asks_pulumi(environment.platform("preview", "--debug").expect())
     assert changes(environment) == []
 
     environment.write("2\n", "web/text")

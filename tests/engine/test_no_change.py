@@ -6,6 +6,8 @@ import contextlib
 import copy
 import os
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +337,106 @@ def test_a_dockerfile_outside_of_its_context(tmp_path: Path) -> None:
             digests.append(_builds([image]))
 
     assert all(found not in digests[:number] for number, found in enumerate(digests))
+
+
+def ignored_context(folder: Path, ignored: str) -> ImageBuild:
+    """A build of a folder with files that its ignore file leaves out."""
+    for name in ("node_modules/a/index.js", "src/keep.ts", "src/debug.log", "Dockerfile"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("1")
+    (folder / ".dockerignore").write_text(ignored)
+    return ImageBuild(service="web", reference="r/web", build=Build(context=str(folder)))
+
+
+def test_ignored_files_of_a_build_do_not_count(tmp_path: Path) -> None:
+    """A build gets no ignored file, so one may change, appear and leave; a small and a large context."""
+    image = ignored_context(tmp_path, "node_modules\n**/*.log\n.git\nDockerfile\n")
+    before = _builds([image])
+    (tmp_path / "node_modules" / "a" / "index.js").write_text("2")
+    (tmp_path / "node_modules" / "b").mkdir()
+    (tmp_path / "src" / "debug.log").unlink()
+    (tmp_path / "src" / "other.log").write_text("2")
+    (tmp_path / ".git").mkdir()
+
+    assert _builds([image]) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda folder: (folder / "src" / "keep.ts").write_text("2"), id="content"),
+        pytest.param(lambda folder: (folder / "src" / "new.ts").touch(), id="new"),
+        pytest.param(lambda folder: (folder / "src" / "keep.ts").unlink(), id="gone"),
+        pytest.param(lambda folder: (folder / "src").chmod(0o700), id="mode of a folder"),
+        pytest.param(lambda folder: (folder / "Dockerfile").write_text("2"), id="ignored Dockerfile"),
+        pytest.param(lambda folder: (folder / ".dockerignore").write_text("node_modules\n"), id="ignore file"),
+        pytest.param(lambda folder: (folder / "Dockerfile.dockerignore").write_text("*"), id="ignore file of its own"),
+        pytest.param(lambda folder: (folder / "node_modules" / "kept").mkdir(), id="exception"),
+    ],
+)
+def test_changes_beside_ignored_files_count(tmp_path: Path, change: Callable[[Path], object]) -> None:
+    """All that the build gets counts, with the Dockerfile and the ignore files, which may be ignored themselves."""
+    image = ignored_context(tmp_path, "node_modules\n**/*.log\n*ocker*\n!node_modules/kept\n")
+    before = _builds([image])
+
+    change(tmp_path)
+
+    assert _builds([image]) != before
+
+
+def test_a_file_that_was_away_beside_ignored_files(tmp_path: Path) -> None:
+    """It may have been away while the last run read the context: ignored files change the folder's time."""
+    image = ignored_context(tmp_path, "**/*.log\n")
+    before = _builds([image])
+
+    (tmp_path / "src" / "keep.ts").rename(tmp_path / "away")
+    (tmp_path / "away").rename(tmp_path / "src" / "keep.ts")
+
+    assert _builds([image]) != before
+
+
+def test_large_contexts_with_ignored_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only times are compared, those of ignored files and of their folders do not count, also not as recent."""
+    monkeypatch.setattr(no_change_inputs, "_MAX_BYTES_READ", 0)
+    image = ignored_context(tmp_path, "**/*.log\n")
+    monkeypatch.setattr(no_change_inputs, "_RECENT_NS", 50_000_000)
+    time.sleep(0.1)
+    before = _builds([image])
+    (tmp_path / "src" / "debug.log").write_text("2")
+    (tmp_path / "src" / "new.log").touch()
+
+    assert _builds([image]) == before
+    (tmp_path / "src" / "keep.ts").write_text("2")
+    with pytest.raises(Doubt, match="just now"):
+        _builds([image])
+
+
+def test_patterns_that_builders_may_read_otherwise(tmp_path: Path) -> None:
+    """A pattern that BuildKit takes as a regular expression leaves out nothing here; such an exception ends all."""
+    (tmp_path / "a(b)").mkdir()
+    image = ignored_context(tmp_path, "a(b)/*\nnode_modules\n")
+    before = _builds([image])
+    (tmp_path / "node_modules" / "new").touch()
+    assert _builds([image]) == before
+    (tmp_path / "a(b)" / "new").touch()
+    assert _builds([image]) != before
+
+    (tmp_path / ".dockerignore").write_text("node_modules\n!**new\n")
+    before = _builds([image])
+    (tmp_path / "node_modules" / "renew").touch()
+    assert _builds([image]) != before
+
+
+def test_further_contexts_are_not_ignored(tmp_path: Path) -> None:
+    """The ignore file of the context is for that alone."""
+    image = ignored_context(tmp_path / "app", "*.log\n")
+    (tmp_path / "more").mkdir()
+    image = replace(image, build=replace(image.build, additional_contexts={"more": str(tmp_path / "more")}))
+    before = _builds([image])
+
+    (tmp_path / "more" / "a.log").touch()
+
+    assert _builds([image]) != before
 
 
 def test_files_that_are_not_read(tmp_path: Path) -> None:

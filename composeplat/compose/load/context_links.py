@@ -1,6 +1,6 @@
 """Links and empty folders of build contexts, and links that a build would read without end: to a pipe or a device.
 
-Owns walking a context, without the paths that its ignore file leaves out.
+Owns walking a context, without the paths that its ignore file leaves out, and reading that file.
 Must not know how an image has a link. BuildKit keeps links as they are, but Pulumi's provider for builds reads the
 files that they lead to, for the hash by which it knows a changed context.
 """
@@ -43,7 +43,7 @@ def _is_endless(link: str) -> bool:
 
 def links_and_empty_folders(folder: str, ignore_files: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield each link with the path in it, and each empty folder; the first ignore file that exists counts."""
-    rules = _read_rules(folder, ignore_files)
+    rules = IgnoreRules.parse(read_ignore_file(folder, ignore_files))
     pending: list[tuple[str, Matches]] = [("", ())]
     while pending:
         path, matches = pending.pop()
@@ -71,9 +71,11 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     return []
 
 
-def _read_rules(folder: str, names: Iterable[str]) -> IgnoreRules:
-    for name in names:
+def read_ignore_file(folder: str, names: Iterable[str]) -> list[str]:
+    """Return the patterns of the first ignore file that exists; the builder reports one that can't be read."""
+    path = next((path for name in names if os.path.lexists(path := os.path.join(folder, name))), "")
+    if path:
         with contextlib.suppress(files.Unreadable):
-            text = files.read_bytes(Path(folder, name), limit=_MAX_IGNORE_BYTES).decode(errors="replace")
-            return IgnoreRules.parse(read_dockerignore(text))
-    return IgnoreRules()
+            text = files.read_bytes(Path(path), limit=_MAX_IGNORE_BYTES).decode(errors="replace")
+            return read_dockerignore(text)
+    return []
