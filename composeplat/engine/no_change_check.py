@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -40,7 +40,7 @@ from composeplat.engine.no_change import (
     doubt_about_state,
     unchanged_resources,
 )
-from composeplat.engine.no_change_inputs import SWITCH, Doubt, gather_inputs
+from composeplat.engine.no_change_inputs import SWITCH, Doubt, gather_inputs, last_change
 from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState
@@ -48,10 +48,13 @@ from composeplat.engine.provenance import record_key
 from composeplat.engine.pulumi_flags import doubt_about_flags
 from composeplat.engine.rollout import endpoint_ports
 from composeplat.engine.stack import Stack
-from composeplat.plan.desired import Plan
+from composeplat.plan.desired import ImageBuild, Plan
 from composeplat.system.atomic import write_private
 
 logger = logging.getLogger(__name__)
+
+#: By so much the time of a change may be behind the clock, which file systems read once in a tick.
+_CLOCK_STEP_NS = 20_000_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +64,8 @@ class NoChangeCheck:
     stack: Stack
     plan: Plan
     digester: Digester
+    began_ns: int
+    """When the inputs began to be read."""
     inputs: Mapping[str, str]
     """The digests of all inputs as they were before the run; empty if this run can neither use nor leave a record."""
     parts: Mapping[str, str]
@@ -74,14 +79,14 @@ class NoChangeCheck:
     def begin(cls, stack: Stack, plan: Plan, options: DeployOptions) -> Self:
         if plan.images and options.build is not False:
             stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
-        digester = make_digester(stack)
+        digester, began_ns = make_digester(stack), time.time_ns()
         try:
             inputs = digest_inputs(stack, plan, options, digester)
         except Doubt as doubt:
             logger.debug("Pulumi has to look for changes: %s", doubt)
             inputs = {}
         parts = {name: digester.digest(facts) for name, facts in changing_facts(plan).items()} if inputs else {}
-        return cls(stack=stack, plan=plan, digester=digester, inputs=inputs, parts=parts)
+        return cls(stack=stack, plan=plan, digester=digester, began_ns=began_ns, inputs=inputs, parts=parts)
 
     # before a run
 
@@ -168,8 +173,8 @@ class NoChangeCheck:
     def _keep(self, counts: Mapping[str, int], *, has_changes: bool) -> None:
         if not self.inputs or self.stack.is_interrupted:
             return
-        if has_changes and self.plan.images:
-            raise Doubt("an image was built")
+        if has_changes:
+            raise_doubt(doubt_about_changes_since(self.began_ns, self.plan.images))
         raise_doubt(doubt_about_state(self.stack.state, has_changes=has_changes))
         look = self._look(pods=False)
         if self.stack.claim is not None and record_key(self.plan.environment) not in look.objects:
@@ -215,6 +220,11 @@ def digest_inputs(stack: Stack, plan: Plan, options: DeployOptions, digester: Di
     raise_doubt(doubt_about_flags(stack.variables))
     raise_doubt(doubt_about_plan(plan))
     return {name: digester.digest(value) for name, value in gather_inputs(stack, plan).items()}
+
+
+def doubt_about_changes_since(began_ns: int, images: Sequence[ImageBuild]) -> str:
+    """Why an image may have other files than those that were read before a run: one has changed during it."""
+    return "files of a build have changed during the run" if last_change(images) > began_ns - _CLOCK_STEP_NS else ""
 
 
 def raise_doubt(reason: str) -> None:

@@ -26,6 +26,7 @@ from composeplat.plan.desired import ImageBuild, Plan
 from composeplat.registry.exposed_ports import ExposedPorts
 from composeplat.registry.image_config import Ports
 from composeplat.system.folders import cache_folder
+from composeplat.system.records import record
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 
 #: The variable that makes each run a run of Pulumi.
@@ -47,7 +48,6 @@ _MAX_FILES_READ = 20_000
 _MAX_BYTES_READ = 64 * 1024 * 1024
 _MAX_FILES = 500_000
 _RECENT_NS = 2_000_000_000
-_ALL = IgnoreRules()
 
 
 class Doubt(Exception):
@@ -124,38 +124,70 @@ def _known_ports(exposed: ExposedPorts, image: str) -> Ports | None:
 # the files of builds --------------------------------------------------------------------------------------------------
 
 
+@record
+class _Place:
+    """A file or folder that a build reads."""
+
+    path: str
+    rules: IgnoreRules = IgnoreRules()
+    follows: bool = False
+    """A link to a folder in it is a doubt."""
+
+
+def last_change(images: Iterable[ImageBuild]) -> int:
+    """Return when a file of builds was changed last, in nanoseconds; also its mode, its name and its links."""
+    places = {place for image in images for place in _places_of(image)}
+    try:
+        return max((entry.last_change() for place in places for entry in _walk(place.path, place.rules)), default=0)
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
 def _builds(images: Iterable[ImageBuild]) -> list[Any]:
     reader = _Reader()
     return [[image.service, list(_files_of(image, reader))] for image in images]
 
 
 def _files_of(image: ImageBuild, reader: _Reader) -> Iterator[Any]:
+    for place in _places_of(image):
+        yield [place.path, reader.digest(place)]
+    for secret in () if image.derived else image.build.secrets:
+        yield [secret.name, secret.value]
+
+
+def _places_of(image: ImageBuild) -> Iterator[_Place]:
     build = image.build
     for place in image.contents:
-        yield [place, reader.digest(place, follows=True)]
+        yield _Place(path=place, follows=True)
     if image.derived:
         return
     for name, place in {"": build.context, **build.additional_contexts}.items():
         if not place.startswith("docker-image://") and name not in image.bases:
-            yield [place, _context(image.service, place, reader, () if name else dockerignore_names(build))]
+            yield from _context(image.service, place, () if name else dockerignore_names(build))
     if not build.dockerfile_inline:
         # It may be outside of the context, and in its own ignore file.
-        yield _digest_or_none(os.path.join(build.context, build.dockerfile or "Dockerfile"), reader)
+        yield from _if_present(os.path.join(build.context, build.dockerfile or "Dockerfile"))
     for secret in build.secrets:
-        yield [secret.name, secret.value, reader.digest(secret.file) if secret.file else ""]
+        if secret.file:
+            yield _Place(path=secret.file)
 
 
-def _context(service: str, place: str, reader: _Reader, ignore_files: Sequence[str]) -> list[str]:
-    """Digest a context, and its ignore files, which may be outside of it."""
+def _context(service: str, place: str, ignore_files: Sequence[str]) -> Iterator[_Place]:
+    """Yield a context, and its ignore files, which may be outside of it."""
     if not os.path.isabs(place):
         raise Doubt(f"the build of {service} has a context at an address")
-    rules = IgnoreRules.parse_certain(read_ignore_file(place, ignore_files))
-    own = [_digest_or_none(os.path.join(place, name), reader) for name in ignore_files]
-    return [reader.digest(place, rules=rules), *own]
+    yield _Place(path=place, rules=IgnoreRules.parse_certain(read_ignore_file(place, ignore_files)))
+    for name in ignore_files:
+        yield from _if_present(os.path.join(place, name))
 
 
-def _digest_or_none(path: str, reader: _Reader) -> str:
-    return reader.digest(path) if os.path.lexists(path) else ""
+def _if_present(path: str) -> Iterator[_Place]:
+    if os.path.lexists(path):
+        yield _Place(path=path)
+
+
+def _unreadable(error: OSError) -> Doubt:
+    return Doubt(f"a file of a build can't be read: {error.strerror}")
 
 
 class _Reader:
@@ -164,41 +196,38 @@ class _Reader:
     def __init__(self) -> None:
         self._files = _MAX_FILES_READ
         self._bytes = _MAX_BYTES_READ
-        self._digests: dict[tuple[str, bool, IgnoreRules], str] = {}
+        self._digests: dict[_Place, str] = {}
         """Of what is read: many services can have one context."""
 
-    def digest(self, place: str, *, follows: bool = False, rules: IgnoreRules = _ALL) -> str:
-        """Return a digest of a file, or of all files of a folder; with ``follows``, a link to a folder is a doubt."""
-        key = place, follows, rules
-        if key not in self._digests:
-            self._digests[key] = self._read(place, rules, follows=follows)
-        return self._digests[key]
+    def digest(self, place: _Place) -> str:
+        """Return a digest of a file, or of all files of a folder."""
+        if place not in self._digests:
+            self._digests[place] = self._read(place)
+        return self._digests[place]
 
-    def _read(self, place: str, rules: IgnoreRules, *, follows: bool) -> str:
+    def _read(self, place: _Place) -> str:
         digest = hashlib.sha256()
         # From before the first look: what changes during it counts as recent, too.
         recent_since, newest = time.time_ns() - _RECENT_NS, 0
         try:
-            found = list(_walk(place, rules))
+            found = list(_walk(place.path, place.rules))
             is_read = self._can_read(found)
             for entry in found:
-                facts = f"\0{entry.path[len(place) :]}\0{entry.facts(is_read=is_read)}\0"
+                facts = f"\0{entry.path[len(place.path) :]}\0{entry.facts(is_read=is_read)}\0"
                 digest.update(facts.encode(errors="surrogateescape"))
                 if not is_read:
-                    newest = max(newest, 0 if entry.is_partly_ignored else entry.status.st_ctime_ns)
+                    newest = max(newest, entry.last_change())
                 if stat.S_ISLNK(entry.status.st_mode):
-                    if follows and os.path.isdir(entry.path):
+                    if place.follows and os.path.isdir(entry.path):
                         raise Doubt(f"a folder behind a link is a part of an image: {entry.path}")
                     digest.update(os.fsencode(os.readlink(entry.path)))
                     if not is_read and os.path.isfile(entry.path):
-                        target = os.stat(entry.path)
-                        digest.update(_change(target).encode())
-                        newest = max(newest, target.st_ctime_ns)
+                        digest.update(_change(os.stat(entry.path)).encode())
                 if is_read and os.path.isfile(entry.path):
                     with open(entry.path, "rb") as stream:
                         digest.update(hashlib.file_digest(stream, "sha256").digest())
         except OSError as error:
-            raise Doubt(f"a file of a build can't be read: {error.strerror}") from error
+            raise _unreadable(error) from error
         if newest > recent_since:
             # A later change may have the same time for a moment.
             raise Doubt("files of a large build have changed just now")
@@ -230,6 +259,14 @@ class _Entry(NamedTuple):
     """The times of its folder change with ignored files, so a new name shows in its own alone."""
     is_partly_ignored: bool = False
     """A folder whose times change with ignored files in it."""
+
+    def last_change(self) -> int:
+        """Return when it was changed, or the file that it leads to; never for a folder with ignored files."""
+        if self.is_partly_ignored:
+            return 0
+        own = self.status.st_ctime_ns
+        is_link = stat.S_ISLNK(self.status.st_mode) and os.path.isfile(self.path)
+        return max(own, os.stat(self.path).st_ctime_ns) if is_link else own
 
     def facts(self, *, is_read: bool) -> str:
         """What has to be as it was, besides the content that is read."""

@@ -1,6 +1,6 @@
 """Find out without Pulumi that no image would be built, and keep the record by which the next build does.
 
-Owns when a build needs Pulumi: if files, versions or variables have changed since the last build without a change, or
+Owns when a build needs Pulumi: if files, versions or variables have changed since the last build that ended well, or
 if the state has other images than it had then. The cluster is not asked, as a build changes nothing in it.
 Must not decide what the inputs of a build are: :mod:`~composeplat.engine.no_change_inputs` does.
 """
@@ -8,6 +8,7 @@ Must not decide what the inputs of a build are: :mod:`~composeplat.engine.no_cha
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,13 @@ from typing import Any, Self
 
 from composeplat.engine.builder import builder_variables
 from composeplat.engine.no_change import Digester, Record, doubt_about_inputs, doubt_about_state
-from composeplat.engine.no_change_check import digest_inputs, make_digester, raise_doubt, read_record
+from composeplat.engine.no_change_check import (
+    digest_inputs,
+    doubt_about_changes_since,
+    make_digester,
+    raise_doubt,
+    read_record,
+)
 from composeplat.engine.no_change_inputs import Doubt
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.pulumi_args import image_urn
@@ -56,13 +63,14 @@ class BuildCheck:
     plan: Plan
     images: Sequence[ImageBuild]
     digester: Digester
+    began_ns: int
     inputs: Mapping[str, str]
     """The digests of all inputs before the build; empty if this build can neither use nor leave a record."""
 
     @classmethod
     def begin(cls, stack: Stack, plan: Plan, images: Sequence[ImageBuild]) -> Self:
         stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
-        digester = make_digester(stack)
+        digester, began_ns = make_digester(stack), time.time_ns()
         try:
             inputs = digest_inputs(stack, plan, DeployOptions(), digester)
         except Doubt as doubt:
@@ -70,7 +78,7 @@ class BuildCheck:
             inputs = {}
         if inputs:
             inputs["images"] = digester.digest(sorted(image.service for image in images))
-        return cls(stack=stack, plan=plan, images=images, digester=digester, inputs=inputs)
+        return cls(stack=stack, plan=plan, images=images, digester=digester, began_ns=began_ns, inputs=inputs)
 
     @property
     def _record_file(self) -> Path:
@@ -94,10 +102,11 @@ class BuildCheck:
         return references_of(self.plan, self.images, state)
 
     def keep(self, *, has_changes: bool) -> None:
-        """Write the record of a build that ended well, under its lock; only one without a change proves its inputs."""
-        if not self.inputs or has_changes or self.stack.is_interrupted:
+        """Write the record of a build that ended well, under its lock."""
+        if not self.inputs or self.stack.is_interrupted:
             return
         try:
+            raise_doubt(doubt_about_changes_since(self.began_ns, self.images) if has_changes else "")
             state = self._digest(self.stack.state)
             record = Record(inputs=self.inputs, parts={}, state=state, objects={}, resources=len(self.images))
             write_private(self._record_file, record.to_text())

@@ -23,7 +23,7 @@ from tests.compose.test_repository import git, repository
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
 from tests.deploy.docker import users_builder
 from tests.deploy.test_embedded import fetch
-from tests.deploy.test_no_change import asks_pulumi
+from tests.deploy.test_no_change import SWITCH, asks_pulumi
 from tests.registry_server import Answer, Registry, serving
 
 HEAD = f'x-app: &app {{command: "{SLEEP}", stop_grace_period: 0}}\n'
@@ -48,7 +48,11 @@ def image_of(environment: Environment, service: str) -> str:
 
 def changes(environment: Environment, **shell: str) -> list[str]:
     """What a deploy would change: ``update Image/web``."""
-    found = environment.platform("preview", "--json", **shell).expect().json
+    ran = environment.platform("preview", "--json", "--debug", **shell).expect()
+    found = ran.json
+    if not asks_pulumi(ran):
+        whole = environment.platform("preview", "--json", **shell, **{SWITCH: "false"}).expect().json
+        assert whole["changes"] == found["changes"]
     return sorted(f"{row['operation']} {row['kind']}/{row['name'].rpartition('/')[2]}" for row in found["changes"])
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -452,9 +453,9 @@ def test_a_build(environment: Environment) -> None:
         "secrets: {s: {file: secret}}\n"
     )
     environment.platform("deploy", A="1").expect()
-    assert asks_pulumi(preview(environment, "--expect-no-changes", A="1").expect())
     assert not asks_pulumi(preview(environment, "--expect-no-changes", A="1").expect())
     assert not asks_pulumi(environment.platform("deploy", "--debug", A="1").expect())
+    preview(environment, "--expect-no-changes", A="1", **{SWITCH: "false"}).expect()
 
     assert asks_pulumi(preview(environment, "--expect-no-changes", A="2").expect(5))
     for name in ("app/a", "app/Dockerfile", "secret"):
@@ -465,6 +466,25 @@ def test_a_build(environment: Environment) -> None:
         assert asks_pulumi(preview(environment, "--expect-no-changes", A="1").expect(5)), name
         path.write_text(before)
     assert asks_pulumi(environment.platform("deploy", "--build", "--debug", A="1").expect())
+
+
+def test_a_file_that_changes_during_a_build(environment: Environment) -> None:
+    """The image may have its other content, although it is as before when the next run looks, with its time."""
+    environment.write("FROM busybox:1.37\nRUN sleep 3\nCOPY a /\n", "app/Dockerfile")
+    environment.write("1", "app/a")
+    environment.write(f'services: {{web: {{build: app, command: "{SLEEP}"}}}}\n')
+    path = environment.folder / "app" / "a"
+    before = path.stat()
+    process = environment.start("deploy")
+    time.sleep(2)
+    path.write_text("2")
+    path.write_text("1")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    output = process.communicate(timeout=200)
+    assert process.returncode == 0, output
+
+    assert asks_pulumi(preview(environment, "--expect-no-changes").expect())
+    assert not asks_pulumi(preview(environment, "--expect-no-changes").expect())
 
 
 def test_a_service_that_is_not_ready(environment: Environment) -> None:

@@ -30,7 +30,8 @@ from composeplat.engine.no_change import (
     doubt_about_state,
     unchanged_resources,
 )
-from composeplat.engine.no_change_inputs import Doubt, _builds, _Reader, _variables, _versions
+from composeplat.engine.no_change_check import doubt_about_changes_since
+from composeplat.engine.no_change_inputs import Doubt, _builds, _Place, _Reader, _variables, _versions
 from composeplat.engine.no_change_look import Look, take_look
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, object_keys
@@ -299,7 +300,7 @@ def test_another_version_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def content(folder: Path) -> str:
-    return _Reader().digest(str(folder))
+    return _Reader().digest(_Place(path=str(folder)))
 
 
 def test_the_files_of_a_build_count(tmp_path: Path) -> None:
@@ -411,6 +412,31 @@ def test_large_contexts_with_ignored_files(tmp_path: Path, monkeypatch: pytest.M
         _builds([image])
 
 
+def test_when_a_file_of_a_build_was_changed_last(tmp_path: Path) -> None:
+    """Each change of what the build gets counts, with the content behind links; an ignored file does not."""
+    (tmp_path / "outside").write_text("1")
+    image = ignored_context(tmp_path / "app", "**/*.log\n")
+    (tmp_path / "app" / "link").symlink_to("../outside")
+    kept = tmp_path / "app" / "src" / "keep.ts"
+    changes: list[Callable[[], object]] = [
+        lambda: kept.write_text("2"),
+        lambda: os.utime(kept, (1, 1)),
+        lambda: kept.chmod(0o600),
+        lambda: kept.rename(kept.with_name("other.ts")),
+        (tmp_path / "app" / "node_modules" / "a" / "index.js").unlink,
+        lambda: (tmp_path / "outside").write_text("2"),
+    ]
+    for change in changes:
+        time.sleep(0.05)
+        began = time.time_ns()
+        assert doubt_about_changes_since(began, [image]) == ""
+        (tmp_path / "app" / "src" / "debug.log").write_text(str(began))
+        (tmp_path / "app" / "src" / f"{began}.log").touch()
+        assert doubt_about_changes_since(began, [image]) == ""
+        change()
+        assert doubt_about_changes_since(began, [image]) == "files of a build have changed during the run"
+
+
 def test_patterns_that_builders_may_read_otherwise(tmp_path: Path) -> None:
     """A pattern that BuildKit takes as a regular expression leaves out nothing here; such an exception ends all."""
     (tmp_path / "a(b)").mkdir()
@@ -445,7 +471,7 @@ def test_files_that_are_not_read(tmp_path: Path) -> None:
         content(tmp_path / "missing")
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(Doubt, match="behind a link"):
-        _Reader().digest(str(tmp_path), follows=True)
+        _Reader().digest(_Place(path=str(tmp_path), follows=True))
 
 
 def test_large_builds_are_compared_by_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,9 +518,9 @@ def test_small_builds_are_read_beside_a_large_one(tmp_path: Path, monkeypatch: p
     reader = _Reader()
     # A folder has a size of its own.
     monkeypatch.setattr(reader, "_bytes", (tmp_path / "small").stat().st_size + 4)
-    reader.digest(str(tmp_path / "small"))
+    reader.digest(_Place(path=str(tmp_path / "small")))
     with pytest.raises(Doubt, match="just now"):
-        reader.digest(str(tmp_path / "later"))
+        reader.digest(_Place(path=str(tmp_path / "later")))
 
 
 def test_a_context_of_two_services_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,7 +529,7 @@ def test_a_context_of_two_services_is_read_once(tmp_path: Path, monkeypatch: pyt
     reader = _Reader()
     monkeypatch.setattr(reader, "_bytes", tmp_path.stat().st_size + 10)
 
-    assert reader.digest(str(tmp_path)) == reader.digest(str(tmp_path))
+    assert reader.digest(_Place(path=str(tmp_path))) == reader.digest(_Place(path=str(tmp_path)))
 
 
 def test_ports_of_images_are_known_for_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
