@@ -176,13 +176,14 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 	}
 	again = again || left
 	c.emitConflicts(made.conflicts)
+	with := c.additions(made, seen)
 	if len(made.there)+len(made.here) > 0 {
-		c.intent = c.recovered.and(made)
+		c.intent = c.recovered.and(made, modeIntent{There: knownModes(with.Modes, c.modesOfBase())})
 		if err := c.intent.save(c.state, c.config, c.welcome.Volume); err != nil {
 			return true, nil, err
 		}
 	}
-	did, err := c.execute(ctx, made, seen)
+	did, err := c.execute(ctx, made, seen, with)
 	if err != nil {
 		return true, nil, err
 	}
@@ -280,8 +281,7 @@ func (c *cycle) chooseLoserPolicy(first bool) loserPolicy {
 }
 
 // execute makes the planned changes on both sides, and records problems.
-func (c *cycle) execute(ctx context.Context, made *plan, seen views) (did outcomes, err error) {
-	with := c.additions(made, seen)
+func (c *cycle) execute(ctx context.Context, made *plan, seen views, with tree.Additions) (did outcomes, err error) {
 	if did.there, err = c.transfer(ctx, c.local, c.remote, made.there, made.copies, with, seen.here); err != nil {
 		return did, err
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
@@ -12,14 +13,73 @@ import (
 // sides: without it, changes that were made already would look like changes of the other side, and so like conflicts.
 type intent struct {
 	here, there []*core.Change
+	modes       []modeIntent
 }
 
-// and returns an intent with the changes of a plan after those of one that was interrupted before, if there is one.
-func (i *intent) and(made *plan) *intent {
+// A modeIntent holds modes that are about to be set on both sides.
+type modeIntent struct {
+	Here  map[string]uint32 `json:"here,omitempty"`
+	There map[string]uint32 `json:"there,omitempty"`
+}
+
+func (m modeIntent) isAny() bool { return len(m.Here)+len(m.There) > 0 }
+
+// and returns an intent with the changes of a plan and modes after those of one that was interrupted before, if there is one.
+func (i *intent) and(made *plan, modes modeIntent) *intent {
 	if i == nil {
-		return &intent{here: made.here, there: made.there}
+		i = &intent{}
 	}
-	return &intent{here: slices.Concat(i.here, made.here), there: slices.Concat(i.there, made.there)}
+	next := &intent{here: slices.Concat(i.here, made.here), there: slices.Concat(i.there, made.there), modes: i.modes}
+	return next.andModes(modes)
+}
+
+func (i *intent) andModes(modes modeIntent) *intent {
+	if !modes.isAny() {
+		return i
+	}
+	return &intent{here: i.here, there: i.there, modes: append(slices.Clip(i.modes), modes)}
+}
+
+// intendModes records the modes that a cycle is about to set. Without a base, those of this machine win in any case.
+func (c *cycle) intendModes(modes modeIntent) error {
+	if c.base == nil || !modes.isAny() {
+		return nil
+	}
+	if c.intent == nil {
+		c.intent = c.recovered.and(&plan{}, modes)
+	} else {
+		c.intent = c.intent.andModes(modes)
+	}
+	return c.intent.save(c.state, c.config, c.welcome.Volume)
+}
+
+// knownModes are the modes that change the base's own: others are the side's that has them, should the cycle be interrupted.
+func knownModes(modes, before map[string]uint32) map[string]uint32 {
+	known := map[string]uint32{}
+	for path, mode := range modes {
+		if agreed, had := before[path]; had && agreed != mode {
+			known[path] = mode
+		}
+	}
+	return known
+}
+
+// modesDone returns the modes of a base with those of an intent that a side has already.
+func (i *intent) modesDone(of *base, seen views) map[string]uint32 {
+	modes := maps.Clone(of.head.Modes)
+	for _, set := range i.modes {
+		for _, side := range []struct {
+			set map[string]uint32
+			now *tree.View
+		}{{set.There, seen.there}, {set.Here, seen.here}} {
+			for path, mode := range side.set {
+				if now, has := side.now.Modes.Get(path); has && now == mode && findEntry(of.content, path) != nil {
+					modes[path] = mode
+				}
+			}
+		}
+	}
+	return modes
 }
 
 // half are the paths that an interrupted cycle has created or written, and that still have the mode with which that is done:
@@ -45,7 +105,7 @@ func (c *cycle) recover(seen views) {
 	if c.base != nil {
 		content := applyDone(c.base.content, c.intent.there, seen.there.Content)
 		c.base = &base{head: c.base.head, content: applyDone(content, c.intent.here, seen.here.Content)}
-		c.base.head.ID = ""
+		c.base.head.ID, c.base.head.Modes = "", c.intent.modesDone(c.base, seen)
 	} else if isFolder(seen.here.Content) && isFolder(seen.there.Content) {
 		content := applyDone(withParents(slices.Concat(c.intent.there, c.intent.here), seen), c.intent.there, seen.there.Content)
 		c.partial = applyDone(content, c.intent.here, seen.here.Content)
@@ -74,10 +134,12 @@ type intentHead struct {
 	Bytes  []int    `json:"bytes"`
 	// Split is how many of them, the first ones, are changes on this machine.
 	Split int `json:"split"`
+	// Modes are missing in an intent of an earlier version.
+	Modes []modeIntent `json:"modes,omitempty"`
 }
 
 func (i *intent) save(state string, folder FolderConfig, volume string) error {
-	head := intentHead{Volume: volume, Split: len(i.here)}
+	head := intentHead{Volume: volume, Split: len(i.here), Modes: i.modes}
 	paths, lengths, entries, err := packChanges(slices.Concat(i.here, i.there))
 	if err != nil {
 		return err
@@ -99,7 +161,7 @@ func loadIntent(state string, folder FolderConfig, volume string) *intent {
 	if !ok {
 		return nil
 	}
-	return &intent{here: changes[:head.Split], there: changes[head.Split:]}
+	return &intent{here: changes[:head.Split], there: changes[head.Split:], modes: head.Modes}
 }
 
 // applyDone returns the base with those changes of an intent that a side has already.

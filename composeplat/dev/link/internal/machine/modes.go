@@ -29,6 +29,9 @@ func (c *cycle) setModes(next *base, wanted modePlan, did outcomes) error {
 			delete(wanted.there, path)
 		}
 	}
+	if err := c.intendModes(modeIntent{Here: wanted.here, There: wanted.there}); err != nil {
+		return err
+	}
 	for _, to := range []struct {
 		name  string
 		side  tree.Side
