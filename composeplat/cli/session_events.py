@@ -6,12 +6,18 @@ Owns the message of each event of the link, and which of them are shown. Must no
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from composeplat import progress
 from composeplat.dev.link import Event
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import printable
+
+_FIRST_WAIT_S = 2.0
+_WAIT_S = 3.0
+_MAX_WAIT_S = 30.0
 
 
 class SessionReporter:
@@ -20,16 +26,26 @@ class SessionReporter:
     def __init__(self, paths: Sequence[SyncPath] = ()) -> None:
         self._paths = paths
         self._is_disconnected = False
+        self._paces: dict[tuple[object, ...], _Pace] = {}
 
     def emit(self, event: Event) -> None:
         """Emit an event; of several failed tries to connect again people see the first."""
         was_disconnected, self._is_disconnected = self._is_disconnected, event.get("event") == "disconnected"
-        message = (
-            ""
-            if was_disconnected and self._is_disconnected
-            else printable(session_message(self._with_local_path(event)))
-        )
+        is_hidden = (was_disconnected and self._is_disconnected) or not self._is_due(event)
+        message = "" if is_hidden else printable(session_message(self._with_local_path(event)))
         progress.emit(progress.SessionEvent(event, message, event.get("event") in _IMPORTANT))
+
+    def _is_due(self, event: Event) -> bool:
+        """Return whether people see an event: of those on the progress of a transfer, they see few."""
+        transfer = (event.get("folder"), event.get("path"))
+        match event.get("event"):
+            case "syncing":
+                return self._paces.setdefault(transfer, _Pace(_FIRST_WAIT_S)).is_due()
+            case "transferring":
+                return self._paces.setdefault(transfer, _Pace(0)).is_due()
+            case "transferred" | "synced":
+                self._paces.pop(transfer, None)
+        return True
 
     def _with_local_path(self, event: Event) -> Event:
         """Return an event with the path on this machine: its own is relative to one of several folders."""
@@ -37,6 +53,21 @@ class SessionReporter:
         if "path" not in event or not isinstance(folder, int) or not 0 <= folder < len(self._paths):
             return event
         return {**event, "path": os.path.relpath(os.path.join(self._paths[folder].local, event["path"]))}
+
+
+class _Pace:
+    """When the next message of a transfer is shown: the longer it takes, the fewer."""
+
+    def __init__(self, first_wait: float) -> None:
+        self._next = time.monotonic() + first_wait
+        self._wait = _WAIT_S
+
+    def is_due(self) -> bool:
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next, self._wait = now + self._wait, min(2 * self._wait, _MAX_WAIT_S)
+        return True
 
 
 _IMPORTANT = ("conflict", "sync-stopped", "failed", "problem", "replaced")
@@ -48,6 +79,11 @@ _MESSAGES = {
     "forwarding": "{listen} is forwarded to port {port}",
     "port-taken": "{requested} is in use on this machine; {listen} is used instead",
     "first-sync": "synced: {to_container} to the container, {to_local} from it, {seconds:.1f} s",
+    "syncing": "syncing: {done} of {files} files, {sent_size} sent",
+    "transferring-container": "{path}: {percent} % of {size} sent",
+    "transferring-local": "{path}: {percent} % of {size} received",
+    "transferred-container": "{path}: {size} sent in {duration}",
+    "transferred-local": "{path}: {size} received in {duration}",
     "conflict": "changed on both sides: {path}; the container's is kept as {kept_as}",
     "replaced": "{files} files of the container, which were not from this folder, differed and were replaced by this"
     " machine's; they are kept in {kept_as}",
@@ -72,9 +108,28 @@ def session_message(event: Event) -> str:
             kind = "conflict" if event.get("kept_as") else "skipped"
         case "problem":
             kind = "problem" if event.get("folder") != -1 else "port-problem"
+        case "transferring" | "transferred" as part:
+            kind = f"{part}-{event.get('to')}"
         case other:
             kind = str(other)
     try:
-        return _MESSAGES.get(kind, "").format_map(event)
+        return _MESSAGES.get(kind, "").format_map({**event, **_sizes(event)})
     except (KeyError, ValueError):
         return ""
+
+
+_FORMS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "bytes": ("size", progress.format_bytes),
+    "sent": ("sent_size", progress.format_bytes),
+    "seconds": ("duration", progress.format_seconds),
+}
+
+
+def _sizes(event: Event) -> dict[str, object]:
+    """Return the sizes and times of a transfer as texts."""
+    texts: dict[str, object] = {
+        name: form(event[key]) for key, (name, form) in _FORMS.items() if isinstance(event.get(key), int | float)
+    }
+    if event.get("bytes") and "done" in event:
+        texts["percent"] = 100 * event["done"] // event["bytes"]
+    return texts

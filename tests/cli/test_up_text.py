@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,33 @@ from composeplat.dev.sync_rules import SyncPath
             "no port 80",
             id="problem-of-a-port",
         ),
-        pytest.param({"event": "syncing", "folder": 0}, "", id="unspoken"),
+        pytest.param(
+            {"event": "syncing", "folder": 0, "files": 300, "bytes": 5 << 30, "done": 12, "sent": 3 << 29},
+            "syncing: 12 of 300 files, 1.5 GiB sent",
+            id="syncing",
+        ),
+        pytest.param(
+            {"event": "transferring", "path": "a", "to": "container", "bytes": 3 << 29, "done": 1 << 29},
+            "a: 33 % of 1.5 GiB sent",
+            id="sending",
+        ),
+        pytest.param(
+            {"event": "transferring", "path": "a", "to": "local", "bytes": 3 << 29, "done": 3 << 29},
+            "a: 100 % of 1.5 GiB received",
+            id="receiving",
+        ),
+        pytest.param(
+            {"event": "transferred", "path": "a", "to": "container", "bytes": 3 << 29, "seconds": 65},
+            "a: 1.5 GiB sent in 1 min 5 s",
+            id="sent",
+        ),
+        pytest.param(
+            {"event": "transferred", "path": "a", "to": "local", "bytes": 3 << 29, "seconds": 2.5},
+            "a: 1.5 GiB received in 2.5 s",
+            id="received",
+        ),
+        pytest.param({"event": "transferring", "path": "a", "to": "local", "bytes": 0, "done": 0}, "", id="no-size"),
+        pytest.param({"event": "resolved", "folder": 0}, "", id="unspoken"),
         pytest.param({"event": "disconnected"}, "", id="incomplete"),
         pytest.param({}, "", id="nothing"),
     ],
@@ -99,6 +126,56 @@ def test_the_path_of_a_problem(
     SessionReporter(paths).emit(problem)
 
     assert [(event.data, event.message) for event in shown] == [(problem, message)]
+
+
+def shown_times(monkeypatch: pytest.MonkeyPatch, event: dict[str, Any], seconds: int) -> list[float]:
+    """When people see the messages of an event that comes four times a second; programs get each of them."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    shown: list[progress.SessionEvent] = []
+    monkeypatch.setattr(progress, "emit", shown.append)
+    reporter = SessionReporter()
+    times = []
+    for number in range(seconds * 4 + 1):
+        now = 1000 + number / 4
+        reporter.emit(event)
+        if shown[-1].message:
+            times.append(number / 4)
+
+    assert [event.data for event in shown] == [event] * (seconds * 4 + 1)
+    return times
+
+
+def test_a_first_sync_is_seen_after_two_seconds_and_not_often_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line each quarter of a second would hide all others."""
+    syncing = {"event": "syncing", "folder": 0, "files": 3, "bytes": 5, "done": 1, "sent": 4}
+
+    assert shown_times(monkeypatch, syncing, 60) == [2, 5, 11, 23, 47]
+
+
+def test_a_large_file_is_not_seen_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported only once it takes long."""
+    part = {"event": "transferring", "folder": 0, "path": "a", "to": "local", "bytes": 5, "done": 1}
+
+    assert shown_times(monkeypatch, part, 110) == [0, 3, 9, 21, 45, 75, 105]
+
+
+def test_each_large_file_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that comes again after its end."""
+    shown: list[progress.SessionEvent] = []
+    monkeypatch.setattr(progress, "emit", shown.append)
+    reporter = SessionReporter()
+    for path, kind in (("a", "transferring"), ("b", "transferring"), ("a", "transferred"), ("a", "transferring")):
+        reporter.emit(
+            {"event": kind, "folder": 0, "path": path, "to": "local", "bytes": 4096, "done": 1024, "seconds": 1}
+        )
+
+    assert [event.message for event in shown] == [
+        "a: 25 % of 4.0 KiB received",
+        "b: 25 % of 4.0 KiB received",
+        "a: 4.0 KiB received in 1.0 s",
+        "a: 25 % of 4.0 KiB received",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ type contents struct {
 	lock     sync.Mutex
 	wanted   []content
 	needed   map[contentKey]bool
-	begun    map[contentKey]bool
+	begun    map[contentKey]*sending
 	staged   map[contentKey]bool
 	attempts map[contentKey]int
 	// tried are those that have failed since the last cycle: it finds where the file is now.
@@ -57,16 +57,17 @@ type contents struct {
 	// piece is the size of the next piece, and fastest how long it takes at least, to there and back.
 	piece   int
 	fastest time.Duration
+	emit    func(kind string, fields Event)
 	// isSwept means that the sides have dropped what was staged over an earlier link and is not needed any more.
 	isSwept bool
 	// wake is for run when something is wanted, and arrived for the folder when something is staged, or can't be.
 	wake, arrived chan struct{}
 }
 
-func newContents(local, remote tree.Side) *contents {
+func newContents(local, remote tree.Side, emit func(kind string, fields Event)) *contents {
 	return &contents{
-		local: local, remote: remote, piece: minPiece,
-		begun: map[contentKey]bool{}, staged: map[contentKey]bool{}, attempts: map[contentKey]int{}, tried: map[contentKey]bool{},
+		local: local, remote: remote, piece: minPiece, emit: emit,
+		begun: map[contentKey]*sending{}, staged: map[contentKey]bool{}, attempts: map[contentKey]int{}, tried: map[contentKey]bool{},
 		wake: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 	}
 }
@@ -145,7 +146,7 @@ func notify(to chan<- struct{}) {
 func (c *contents) choose() (chosen *content) {
 	for i := range c.wanted {
 		wanted := &c.wanted[i]
-		if c.staged[wanted.contentKey] || c.tried[wanted.contentKey] || !c.begun[wanted.contentKey] &&
+		if c.staged[wanted.contentKey] || c.tried[wanted.contentKey] || c.begun[wanted.contentKey] == nil &&
 			(c.attempts[wanted.contentKey] >= maxAttempts || len(c.begun) >= maxBegun) {
 			continue
 		}
@@ -168,13 +169,14 @@ func (c *contents) sides(key contentKey) (from, to tree.Side) {
 func (c *contents) advance(next *content) (isDone bool, err error) {
 	from, to := c.sides(next.contentKey)
 	digest := []byte(next.digest)
-	if !c.begun[next.contentKey] {
+	if c.begun[next.contentKey] == nil {
 		c.attempts[next.contentKey]++
 		signature, err := to.Receive(next.path, digest)
 		if err != nil {
 			return true, c.giveUp(next, err)
 		}
-		if c.begun[next.contentKey] = true; signature == nil {
+		c.begun[next.contentKey] = &sending{signature: signature, began: time.Now()}
+		if signature == nil {
 			c.staged[next.contentKey] = true
 			return true, nil
 		}
@@ -196,6 +198,7 @@ func (c *contents) advance(next *content) (isDone bool, err error) {
 		return true, c.giveUp(next, errors.Join(err, from.End(digest)))
 	}
 	c.adapt(time.Since(began))
+	c.report(time.Now(), next, piece, isStaged)
 	if isStaged {
 		c.staged[next.contentKey] = true
 	}
@@ -311,7 +314,7 @@ func (c *contents) find(changes []*core.Change, toContainer bool, target *core.E
 		}
 		key := contentKey{toContainer, string(digests[i])}
 		needed[key] = true
-		if own == nil && !c.begun[key] {
+		if own == nil && c.begun[key] == nil {
 			own = digestsOf(target)
 		}
 		// What the other side has already, as of a file that was moved, is copied there.
@@ -324,7 +327,7 @@ func (c *contents) find(changes []*core.Change, toContainer bool, target *core.E
 
 // hasFailed reports whether contents are not sent between cycles any more.
 func (c *contents) hasFailed(key contentKey) bool {
-	return c.attempts[key] >= maxAttempts && !c.begun[key]
+	return c.attempts[key] >= maxAttempts && c.begun[key] == nil
 }
 
 func digestsOf(content *core.Entry) map[string]bool {

@@ -149,8 +149,25 @@ func TestASmallSaveOvertakesALargeFile(t *testing.T) {
 			w.becomes(to("large"), content)
 			equal(t, 0, w.count("conflict"))
 			equal(t, 0, w.count("problem"))
+			w.wasShown("large", largeSize)
 			w.eventually("nothing is left in the staging areas", func() bool { return w.staged() == 0 })
 		})
+	}
+}
+
+// wasShown checks the events by which people see how far a large file is.
+func (w *world) wasShown(path string, size float64) {
+	w.t.Helper()
+	var before float64
+	for _, event := range w.all("transferring") {
+		if done := event["done"].(float64); event["path"] != path || event["bytes"] != size || done <= before || done > size {
+			w.t.Errorf("after %f: %v", before, event)
+		}
+		before = event["done"].(float64)
+	}
+	ends := w.all("transferred")
+	if before == 0 || len(ends) != 1 || ends[0]["path"] != path {
+		w.t.Errorf("%f %v", before, ends)
 	}
 }
 

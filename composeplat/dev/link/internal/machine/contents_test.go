@@ -26,7 +26,7 @@ func TestPiecesAreAsLargeAsTheLineIsFast(t *testing.T) {
 		"far and slow":  {200 * time.Millisecond, 1 << 20, minPiece, 4 * minPiece},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newContents(nil, nil)
+			c := newContents(nil, nil, nil)
 			for range 100 {
 				c.adapt(line.delay + time.Duration(c.piece)*time.Second/time.Duration(line.rate))
 			}
@@ -59,7 +59,7 @@ func TestOnlyContentsThatCanNotBeWrittenAreLeftToACycle(t *testing.T) {
 		"a disk that is full": {sideOf{}, sideOf{received: failed}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newContents(test.local, test.remote)
+			c := newContents(test.local, test.remote, nil)
 			key := contentKey{true, "digest"}
 			c.wanted = []content{{key, "file", tree.LargeFile}}
 			isBusy, err := c.step()

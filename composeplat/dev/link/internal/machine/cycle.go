@@ -507,6 +507,7 @@ func (c *cycle) reportProgress(receiver rsync.Receiver, needed []string, signatu
 			last = time.Now()
 			c.events.Emit("syncing", Event{
 				"folder": c.number, "files": len(needed), "bytes": source.Bytes, "done": state.ReceivedFiles,
+				"sent": state.TotalReceivedSize,
 			})
 		}
 		return nil

@@ -123,7 +123,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		f.intent = loadIntent(f.state, f.config, welcome.Volume)
 		f.recovered, f.partial, f.half = nil, nil, half{}
 	}
-	c := &cycle{folder: f, remote: remote, welcome: welcome, isFirstCycle: true, contents: newContents(f.local, remote)}
+	c := &cycle{folder: f, remote: remote, welcome: welcome, isFirstCycle: true, contents: newContents(f.local, remote, f.emit)}
 	lost, end := c.contents.start(ctx)
 	defer func() {
 		remote.Close()
@@ -188,6 +188,12 @@ func (f *folder) idle(ctx context.Context, link *wire.Link) error {
 			close(flushed)
 		}
 	}
+}
+
+// emit reports an event of the folder.
+func (f *folder) emit(kind string, fields Event) {
+	fields["folder"] = f.number
+	f.events.Emit(kind, fields)
 }
 
 // flush waits for a cycle with a full scan.

@@ -40,6 +40,14 @@ type Piece struct {
 	IsLast     bool
 }
 
+// Length returns how many bytes of the contents are in the piece, for a side with the signature.
+func (p *Piece) Length(signature *rsync.Signature) (length uint64) {
+	for _, operation := range p.Operations {
+		length += patched(operation, signature)
+	}
+	return length
+}
+
 // patched returns how many bytes an operation has or copies.
 func patched(operation *rsync.Operation, signature *rsync.Signature) uint64 {
 	return uint64(len(operation.Data)) + operation.Count*signature.BlockSize
