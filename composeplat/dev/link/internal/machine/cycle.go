@@ -70,7 +70,7 @@ func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
 			c.seen = append(c.seen, problem{side, "", why})
 		}
 	}
-	pending := c.problems.observe(limitProblems(c.seen))
+	pending := c.problems.observe(limitProblems(c.seen)) || c.hasNewConflict()
 	waits := c.contents.isPending()
 	if done != nil && (c.isFirstCycle && !waits || done.isAny()) {
 		c.events.Emit("synced", Event{
@@ -385,15 +385,32 @@ func (c *cycle) halt(deletions, of int) {
 	c.events.Emit("sync-stopped", Event{"folder": c.number, "deletions": deletions, "total": of})
 }
 
+// emitConflicts reports each conflict once. One without a copy is often gone after the next scan, as that with a file that
+// was removed while it was read.
 func (c *cycle) emitConflicts(now []conflict) {
-	present := map[conflict]bool{}
+	present := map[conflict]*problemState{}
 	for _, found := range now {
-		present[found] = true
-		if !c.conflicts[found] {
+		known := c.conflicts[found]
+		if known == nil {
+			known = &problemState{since: time.Now()}
+		}
+		present[found] = known
+		if !known.emitted && (found.kept != "" || time.Since(known.since) >= minProblemAge) {
+			known.emitted = true
 			c.events.Emit("conflict", Event{"folder": c.number, "path": found.path, "kept_as": found.kept})
 		}
 	}
 	c.conflicts = present
+}
+
+// hasNewConflict reports whether a conflict waits to be reported.
+func (c *cycle) hasNewConflict() bool {
+	for _, known := range c.conflicts {
+		if !known.emitted {
+			return true
+		}
+	}
+	return false
 }
 
 // stageCopies prepares the copies of conflicting files. A file that has changed meanwhile is left for the next cycle.

@@ -37,7 +37,7 @@ type folder struct {
 	partial     *core.Entry
 	saved       time.Time
 	halted      bool
-	conflicts   map[conflict]bool
+	conflicts   map[conflict]*problemState
 	refused     map[refusal]string
 	quickCycles int
 	flushes     chan chan struct{}
@@ -73,7 +73,7 @@ func newFolder(number int, config FolderConfig, state string, events *Events) (*
 	return &folder{
 		hasExceptions: excepts, number: number, config: config, state: state, events: events, place: place, local: local,
 		problems: problems{events: events, folder: number}, flushes: make(chan chan struct{}),
-		conflicts: map[conflict]bool{}, refused: map[refusal]string{},
+		conflicts: map[conflict]*problemState{}, refused: map[refusal]string{},
 	}, nil
 }
 
