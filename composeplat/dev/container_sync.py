@@ -12,9 +12,11 @@ import contextlib
 import io
 import os
 import posixpath
+import queue
 import re
 import shlex
 import stat
+import subprocess
 import tarfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,11 +33,13 @@ from composeplat.engine.target import Target
 from composeplat.system.beneath import open_parent, split_name
 from composeplat.system.records import record
 
+#: Of a container that takes nothing more.
 _COPY_TIMEOUT_S = 120.0
 _COMMAND_TIMEOUT_S = 120.0
 #: Arguments are in the URL of a request: proxies refuse one of 8 KiB.
 _MAX_ARGS_BYTES = 4 * 1024
 _PERMISSIONS = 0o777
+_CHUNK_BYTES = 64 * 1024
 _MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
 _MAX_MODES_BYTES = 4 * _MAX_ARGS_BYTES
@@ -139,6 +143,31 @@ class Unreached(ComposeplatError):
     """The container could not be reached, and lacks what was to be copied."""
 
 
+class _Watchdog:
+    """Kills a process if it is not fed for some time: a copy may take long, as long as the container takes it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], timeout_s: float) -> None:
+        self.has_killed = False
+        self._process = process
+        self._timeout_s = timeout_s
+        self._signs: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+
+    def feed(self) -> None:
+        self._signs.put(item=True)
+
+    def end(self) -> None:
+        self._signs.put(item=False)
+
+    def _watch(self) -> None:
+        try:
+            while self._signs.get(timeout=self._timeout_s):
+                pass
+        except queue.Empty:
+            self.has_killed = True
+            self._process.kill()
+
+
 @record
 class ContainerFiles:
     """The files of one container of a service."""
@@ -178,7 +207,7 @@ class ContainerFiles:
         """Return the modes of those files and folders that exist; none where the image has no ``stat``."""
         found: dict[str, int] = {}
         for chunk in _chunks(paths):
-            with self._started(("stat", "-c", "%f %n", "--", *chunk), _COPY_TIMEOUT_S) as piped:
+            with self._started(("stat", "-c", "%f %n", "--", *chunk), _COPY_TIMEOUT_S) as (piped, _):
                 output = piped.output.read(_MAX_MODES_BYTES).decode("utf-8", "replace")
                 piped.end()
             found.update(parse_modes(output, chunk))
@@ -189,24 +218,29 @@ class ContainerFiles:
         return self._run(command_args(command), None, _COMMAND_TIMEOUT_S)
 
     def _run(self, args: tuple[str, ...], content: IO[bytes] | None, timeout_s: float) -> tuple[int, str]:
-        with self._started(args, timeout_s) as piped:
+        with self._started(args, timeout_s) as (piped, watchdog):
             try:
-                while content is not None and (chunk := content.read(1024 * 1024)):
+                while content is not None and (chunk := content.read(_CHUNK_BYTES)):
                     piped.input.write(chunk)
+                    piped.input.flush()
+                    watchdog.feed()
             except BrokenPipeError:
                 # The program has ended: its message says why.
                 pass
-            return piped.end()
+            status, complaint = piped.end()
+            if watchdog.has_killed:
+                spent = "after" if content is None else "as it took nothing for"
+                complaint = f"'{args[0]}' was ended {spent} {timeout_s:g} s"
+            return status, complaint
 
     @contextlib.contextmanager
-    def _started(self, args: tuple[str, ...], timeout_s: float) -> Iterator[Piped]:
+    def _started(self, args: tuple[str, ...], timeout_s: float) -> Iterator[tuple[Piped, _Watchdog]]:
         with open_command(self.container.running(args), self.target, self.environment) as piped:
-            timer = threading.Timer(timeout_s, piped.process.kill)
-            timer.start()
+            watchdog = _Watchdog(piped.process, timeout_s)
             try:
-                yield piped
+                yield piped, watchdog
             finally:
-                timer.cancel()
+                watchdog.end()
 
     def _check(self, args: tuple[str, ...], status: int, complaint: str) -> None:
         if not status:

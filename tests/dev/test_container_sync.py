@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
+import subprocess
+import sys
 import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 from urllib.parse import urlencode
@@ -14,6 +19,8 @@ import pytest
 
 from composeplat.compose.model import HostFile
 from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule
+from composeplat.dev import container_sync
+from composeplat.dev.container_commands import Piped
 from composeplat.dev.container_sync import (
     Container,
     ContainerFiles,
@@ -212,3 +219,50 @@ def test_files_that_change_while_they_are_packed(folder: WatchedFolder, monkeypa
     assert packed(folder, "shorter", "secret", "z") == {
         "app/shorter": (b"", 0o644, ""), "app/z": (b"z", 0o644, ""),
     }  # fmt: skip
+
+
+def unpack_with(program: str, archive: Path, monkeypatch: pytest.MonkeyPatch, timeout_s: float) -> None:
+    """Unpack an archive with a program of this machine as the ``tar`` of a container."""
+
+    @contextlib.contextmanager
+    def opened(*_: object) -> Iterator[Piped]:
+        with (
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(
+                [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            ) as process,
+        ):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            yield Piped(process, process.stdin, process.stdout, errors)
+
+    monkeypatch.setattr(container_sync, "open_command", opened)
+    monkeypatch.setattr(container_sync, "_COPY_TIMEOUT_S", timeout_s)
+    ContainerFiles(Mock(), Mock(), {}).unpack(archive)
+
+
+def test_a_large_file_over_a_slow_line_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit is for a container that takes nothing: a copy that took longer as a whole was ended each time."""
+    archive, arrived = tmp_path / "archive", tmp_path / "arrived"
+    archive.write_bytes(os.urandom(2**20))
+    slow = f"""import os, time
+with open({str(arrived)!r}, "wb") as to:
+    while part := os.read(0, 2**16):
+        to.write(part)
+        time.sleep(0.5)
+"""
+    unpack_with(slow, archive, monkeypatch, 5)
+
+    assert arrived.read_bytes() == archive.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "size", [pytest.param(2**20, id="in-the-middle"), pytest.param(2**10, id="after-all-of-it-was-sent")]
+)
+def test_a_container_that_takes_nothing_ends_the_copy(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "archive"
+    archive.write_bytes(os.urandom(size))
+    with pytest.raises(ComposeplatError, match="nothing for 1 s"):
+        unpack_with("import time; time.sleep(600)", archive, monkeypatch, 1)
