@@ -180,6 +180,9 @@ EXAMPLES: dict[str, Example] = {
     ),
     "exposed-never-public": _compose(f"{_FULL}    x-expose: {{type: NodePort, ports: [5432]}}\n"),
     "undefined-service": _compose(f"{_WEB}    depends_on: [database]\n"),
+    "optional-service": _compose(
+        f"{_WEB}    depends_on:\n      databse: {{required: false}}\n  database: {{image: postgres}}\n"
+    ),
     "inactive-service": _compose(
         f"x-platform: {{full: true}}\n{_WEB}    depends_on: [db]\n  db:\n    image: postgres\n    profiles: [data]\n"
     ),

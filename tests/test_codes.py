@@ -186,6 +186,11 @@ CASES = {
         " [undefined-service]",
         service("depends_on: [db]"),
     ),
+    "optional-service": Case(
+        "compose.yaml:1:41: warning: services.web.depends_on.db names 'db', which is not a service of the definition:"
+        " nothing waits for it [optional-service]",
+        service("depends_on: {db: {condition: service_started, required: false}}"),
+    ),
     "inactive-service": Case(
         "compose.yaml:1:41: error: services.web.depends_on[0] names 'db', whose profile is off: a, b"
         " [inactive-service]",

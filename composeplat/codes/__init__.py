@@ -129,6 +129,12 @@ CODES: dict[str, Code] = {
     "name-conflict": Code(_E, "Two things would have the same Kubernetes name.", "Rename one of them.", many=True),
     # references
     "undefined-service": Code(_E, "The definition has no service of this name.", "Correct it.", many=True),
+    "optional-service": Code(
+        _W,
+        "A dependency with required: false names a service that the definition does not have, whatever its profiles.",
+        "Correct the name, or remove the dependency.",
+        many=True,
+    ),
     "inactive-service": Code(_E, "A service needs one whose profile is off.", "Turn its profile on.", many=True),
     "undefined-network": Code(
         _E, "In full mode, a service names a network that 'networks' does not declare.", "Declare it.", many=True

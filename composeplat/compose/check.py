@@ -140,9 +140,15 @@ def _check_exists(checker: Checker, service: str, name: str, *, is_required: boo
     known = {**checker.project.services, **checker.project.providers}
     path = ("services", service, "depends_on", name)
     shown = checker.shown(name, path)
-    if name not in known and is_required and not report_inactive(checker, path, name, shown):
-        message = f"names {shown}, which is not a service of the definition"
-        checker.add("undefined-service", path, message, _near(known))
+    message = f"names {shown}, which is not a service of the definition"
+    if name in known:
+        return
+    if is_required:
+        if not report_inactive(checker, path, name, shown):
+            checker.add("undefined-service", path, message, _near(known), at_key=True)
+    elif name not in checker.project.inactive:
+        hint = f"correct the name, or remove it: Docker Compose rejects it; {_near(known)}"
+        checker.add("optional-service", path, f"{message}: nothing waits for it", hint, at_key=True)
 
 
 def report_inactive(checker: Checker, path: PathKey, name: str, shown: str) -> bool:
