@@ -32,11 +32,29 @@ def check_pods_fit(checker: Checker, settings: Settings) -> None:
             continue
         volumes = sorted(service.named_volumes | service.pod.volumes)
         _check_single_users(checker, service, volumes, users)
-        is_alone = service.scheduling.placement.max_per_node == 1
-        if is_alone and volumes and settings.volume_affinity and _has_several_pods(service):
-            path = ("services", service.name, "deploy", "placement", "max_replicas_per_node")
-            message = f"keeps two pods from one node, and their volume '{volumes[0]}' keeps them on one"
-            checker.add("conflicting-keys", path, message, "leave it out, or ask for one pod")
+        if _has_several_pods(service):
+            _check_nodes(checker, service, volumes if settings.volume_affinity else [])
+
+
+def _check_nodes(checker: Checker, service: Service, volumes: list[str]) -> None:
+    """Report pods that need a node each; ``volumes`` keep them on one."""
+    path = ("services", service.name)
+    network = (*path, "network_mode")
+    why = f"and their volume '{volumes[0]}' keeps them on one" if volumes else ""
+    is_alone = service.scheduling.placement.max_per_node == 1
+    if is_alone and volumes:
+        place = (*path, "deploy", "placement", "max_replicas_per_node")
+        checker.add(
+            "conflicting-keys", place, f"keeps two pods from one node, {why}", "leave it out, or ask for one pod"
+        )
+    elif service.has_port_of_node and volumes:
+        message = f"keeps two pods with ports from one node, {why}"
+        checker.add("conflicting-keys", network, message, "leave it out, or ask for one pod")
+    elif service.has_port_of_node and not is_alone:
+        message = f"needs {service.replicas} nodes: its pods can't have the same ports on one node"
+        checker.add(
+            "needs-cluster-setting", network, message, "leave it out, or ask for one pod on a cluster with fewer nodes"
+        )
 
 
 def _check_single_users(checker: Checker, service: Service, volumes: list[str], users: dict[str, str]) -> None:
