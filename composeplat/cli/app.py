@@ -98,9 +98,16 @@ def _run_command() -> Any:
 
 
 def _show_write_error(error: OSError) -> int:
-    """Show why help or the version can't be written, which the library does outside the body of a command."""
+    """Show why help or the version can't be written, which the library does outside the body of a command.
+
+    The message about a mistake of use, which is written so too, goes to standard error: its status is returned.
+    """
     from composeplat.cli.console import lost_result, silence, write_message
 
+    mistake = getattr(error.__context__, "exit_code", None)
+    if mistake is not None:
+        silence(sys.stderr)
+        return int(mistake)
     silence(sys.stdout)
     write_message(f"error: {lost_result(error)}\n")
     return 1

@@ -81,6 +81,20 @@ def test_a_closed_pipe(tmp_path: Path, args: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    "args", [[], ["--nope"], ["deploy", "--nope"], ["exec"], ["cluster", "nope"], ["help", "nope"]]
+)
+def test_a_mistake_of_use_with_a_closed_pipe(tmp_path: Path, args: list[str]) -> None:
+    """A mistake in the arguments has its own status, also where nobody reads the message."""
+    command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args]
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        done = subprocess.run(command, cwd=tmp_path, env=VARIABLES, stdout=gone, stderr=gone, check=False)
+
+    assert done.returncode == Exit.USAGE
+
+
 def test_version(project: Project) -> None:
     """The version is printed."""
     outcome = project({}).run("--version").assert_success()
