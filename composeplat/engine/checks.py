@@ -18,7 +18,7 @@ from composeplat.engine.patches import check_patches
 from composeplat.engine.preflight import LiveState, built_images, check_live_state, object_keys
 from composeplat.engine.provenance import check_project, record_key, recorded_project
 from composeplat.engine.pulumi_args import image_urn
-from composeplat.engine.required_objects import check_required
+from composeplat.engine.required_objects import check_required, check_routes
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
 
@@ -26,6 +26,7 @@ from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
 def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveState:
     """Read the live state, and refuse a deploy that would harm it or can't succeed."""
     live_state = _read_live_state(stack, api, plan, options)
+    check_routes(api, plan.limited_to(options.services))
     if stack.origins is not None:
         report = Report()
         check_live_state(

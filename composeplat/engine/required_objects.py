@@ -1,4 +1,4 @@
-"""The objects of others that a plan requires: whether each exists, with the key that a service reads.
+"""The objects and kinds of others that a plan requires: whether each exists, with the key that a service reads.
 
 Owns this check, which stops a deploy before anything changes: a pod would wait for a missing object without end.
 An object that this user may not read is not reported: the kubelet may.
@@ -10,8 +10,9 @@ from __future__ import annotations
 import http.client
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.endpoints import ROUTE
 from composeplat.compose.origins import Origins
-from composeplat.diagnostics import PathKey, Report, dotted, join_some
+from composeplat.diagnostics import MissingPiece, PathKey, Report, dotted, join_some
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to
 from composeplat.engine.stack import Stack
 from composeplat.names import LABEL_PREFIX
@@ -43,6 +44,26 @@ def check_required(api: Api, plan: Plan, origins: Origins, report: Report) -> No
             keys = {*(found.get("data") or {}), *(found.get("binaryData") or {})}
             if required.key not in keys:
                 _report_key(required, sorted(keys), origins, report)
+
+
+def check_routes(api: Api, plan: Plan) -> None:
+    """Check that the cluster has the kind of routes; Pulumi's preview would show them as any others."""
+    version, kind = ROUTE
+    route = next((desired.manifest for desired in plan.objects if desired.kind == kind), None)
+    if route is None:
+        return
+    try:
+        served = api.find(f"/apis/{version}")
+    except ApiError as error:
+        if error.status != http.client.FORBIDDEN:
+            raise
+        return
+    if not any(resource.get("kind") == kind for resource in (served or {}).get("resources", ())):
+        gateway = route["spec"]["parentRefs"][0]["name"]
+        raise MissingPiece(
+            f"endpoints are routes of Gateway '{gateway}', and the cluster lacks their kind: {kind} of {version}",
+            "install the Gateway API in the cluster, or leave --gateway out for Ingresses",
+        )
 
 
 def release_claims(stack: Stack, api: Api, plan: Plan) -> None:

@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.diagnostics import Report
-from composeplat.engine.required_objects import check_required
+from composeplat.diagnostics import MissingPiece, Report
+from composeplat.engine.required_objects import check_required, check_routes
 from composeplat.plan import make_plan
+from composeplat.plan.desired import Plan
 from tests.conftest import Project
 
 OURS = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "demo"}
@@ -67,3 +68,44 @@ def check(project: Project, text: str, cluster: Cluster) -> Report:
     report = Report()
     check_required(cast("Api", cluster), plan, loaded.origins, report)
     return report
+
+
+class Discovery:
+    """Answers which kinds of a group there are."""
+
+    def __init__(self, *kinds: str, status: int = 0) -> None:
+        self.kinds, self.status = kinds, status
+        self.asked: list[str] = []
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        self.asked.append(path)
+        if self.status:
+            raise ApiError(self.status, "no")
+        return {"resources": [{"kind": kind} for kind in self.kinds]} if self.kinds else None
+
+
+def planned(project: Project, **settings: str) -> Plan:
+    text = "services: {web: {image: x, ports: ['80:80']}}"
+    plan = project(text).read(default_domain="example.com", **settings).plan
+    assert plan is not None
+    return plan
+
+
+@pytest.mark.parametrize("kinds", [(), ("GRPCRoute",)])
+def test_a_cluster_without_routes(project: Project, kinds: tuple[str, ...]) -> None:
+    """Without the group, or without the kind in it, endpoints can't be routes."""
+    with pytest.raises(MissingPiece, match="endpoints are routes of Gateway 'front', and the cluster lacks their kind"):
+        check_routes(cast("Api", Discovery(*kinds)), planned(project, gateway="front"))
+
+
+def test_a_cluster_with_routes(project: Project) -> None:
+    """Where the kind is there, or can't be asked for, nothing is reported; without routes nothing is asked."""
+    plan = planned(project, gateway="front")
+    check_routes(cast("Api", Discovery("HTTPRoute")), plan)
+    check_routes(cast("Api", Discovery(status=http.client.FORBIDDEN)), plan)
+    with pytest.raises(ApiError):
+        check_routes(cast("Api", Discovery(status=http.client.BAD_GATEWAY)), plan)
+
+    unasked = Discovery()
+    check_routes(cast("Api", unasked), planned(project))
+    assert unasked.asked == []
