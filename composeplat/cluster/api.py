@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.connection import Connector, keep_alive, why_refused, why_unreachable
+from composeplat.cluster.connection import Connector, keep_alive, lines_until_silence, why_refused, why_unreachable
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
 from composeplat.cluster.http_headers import is_from_api_server, pause_after, request_headers
@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 FIELD_MANAGER = "composeplat"
 
 _TIMEOUT_S = 15.0
+#: After that a response without an end is over: something on the way may have stopped to forward it. A watch has
+#: bookmarks about once a minute.
+_MAX_LOG_SILENCE_S, _MAX_WATCH_SILENCE_S = 45.0, 100.0
 #: For a request that may be repeated, over connections that break.
 _MAX_ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.1
@@ -216,26 +219,26 @@ class Api:
             self.close()
 
     def lines(self, path: str, on_open: Callable[[socket.socket], None] | None = None) -> Generator[str, None, None]:
-        """Yield the lines of a body without an end, such as a followed log; ``on_open`` as in :meth:`watch`."""
-        for line in self._stream(path, "*/*", on_open):
+        """Yield the lines of a followed log, until it ends or is silent for long; ``on_open`` as in :meth:`watch`."""
+        for line in self._stream(path, "*/*", on_open, _MAX_LOG_SILENCE_S):
             yield line.decode("utf-8", "replace").rstrip("\n")
 
     def watch(
         self, path: str, version: str, *, seconds: int = 60, on_open: Callable[[socket.socket], None] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield the events after a resource version, until the server ends the watch.
+        """Yield the events after a resource version, until the server ends the watch or is silent for long.
 
         ``on_open`` gets the socket once the server has accepted the watch: to shut it down is the way to end it sooner.
         """
         query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         path += ("&" if "?" in path else "?") + query
-        for line in self._stream(path, "application/json", on_open):
+        for line in self._stream(path, "application/json", on_open, _MAX_WATCH_SILENCE_S):
             yield self._decoded(line)
 
     def _stream(
-        self, path: str, accept: str, on_open: Callable[[socket.socket], None] | None = None
+        self, path: str, accept: str, on_open: Callable[[socket.socket], None] | None, max_silence_s: float
     ) -> Generator[bytes, None, None]:
-        """Yield the lines of a response that may be silent for hours, over a connection of its own."""
+        """Yield the lines of a response without an end, over a connection of its own."""
         for may_renew in (True, False):
             credential = self._current()
             connection = self._connect(credential, self._timeout_s)
@@ -249,10 +252,10 @@ class Api:
                     continue
                 if answer.status != http.client.OK:
                     raise _refusal(answer, answer.read(), self.access)
-                keep_alive(sock)
+                keep_alive(sock, max_silence_s)
                 if on_open is not None:
                     on_open(sock)
-                yield from iter(answer.readline, b"")
+                yield from lines_until_silence(answer)
             except _FAILURES as error:
                 raise self._unreachable(error) from error
             finally:

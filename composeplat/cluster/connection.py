@@ -139,13 +139,27 @@ def end_connection(sock: socket.socket) -> None:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-def keep_alive(sock: socket.socket) -> None:
-    """Let the system detect a dead connection: it may be silent for hours."""
-    sock.settimeout(None)
+def keep_alive(sock: socket.socket, max_silence_s: float) -> None:
+    """Let the system detect a dead connection, sooner than the end of the silence that is allowed."""
+    sock.settimeout(max_silence_s)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def lines_until_silence(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yield the lines of a response until its end, or until its connection was silent for as long as it may be."""
+    while True:
+        try:
+            line = answer.readline()
+        except TimeoutError as error:
+            if error.errno is not None:  # the system has detected a dead connection
+                raise
+            return
+        if not line:
+            return
+        yield line
 
 
 def why_refused(access: Access) -> tuple[str, str]:

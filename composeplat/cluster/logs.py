@@ -190,6 +190,8 @@ class Follower:
     _ended: threading.Event = field(default_factory=threading.Event)
     _instances: dict[Key, _Instance] = field(default_factory=dict)
     _followed: set[Key] = field(default_factory=set)
+    _is_unreachable: bool = False
+    """Whether a server that does not answer was reported; the next one that answers ends that."""
     _live: LiveList = field(init=False)
 
     def __post_init__(self) -> None:
@@ -230,12 +232,12 @@ class Follower:
 
     def _opened(self, key: Key, sock: socket.socket) -> None:
         self._sockets[key] = sock
+        self._is_unreachable = False
         if self._ended.is_set():
             end_connection(sock)
 
     def _watch_pods(self, pods: list[Object], cursors: dict[Key, Cursor]) -> None:
         """Record the runs of containers, and follow new ones."""
-        silent = False
         with Api(self.access) as api:
             while not self._ended.is_set():
                 self._instances = {
@@ -248,13 +250,17 @@ class Follower:
                 self._live.wait()
                 try:
                     pods = self.select(self._live.read(api))
-                    silent = False
+                    self._is_unreachable = False
                 except ApiError as error:
                     if error.status not in _TRANSIENT:
                         raise
-                    if not silent:
-                        self.note(f"{error}; trying again")
-                    silent = True
+                    self._report(error)
+
+    def _report(self, error: ApiError) -> None:
+        """Note once that the server does not answer, whichever thread sees it first."""
+        if not self._is_unreachable:
+            self._is_unreachable = True
+            self.note(f"{error}; trying again")
 
     def _begin(self, pod: Object, cursors: dict[Key, Cursor]) -> None:
         for container in _started(pod):
@@ -275,8 +281,10 @@ class Follower:
                 except ApiError as error:
                     if error.status not in (*_TRANSIENT, http.client.BAD_REQUEST, http.client.NOT_FOUND):
                         raise
-                    # A missing server is reported by the thread that lists pods; a missing pod may be being deleted.
-                    if not has_reported and error.status not in (0, http.client.NOT_FOUND, http.client.BAD_REQUEST):
+                    # Other failures of the server are reported by the thread that lists pods; a pod may be ending.
+                    if isinstance(error.__cause__, TimeoutError):
+                        self._report(error)
+                    elif not has_reported and error.status and not _is_gone(error):
                         self.note(f"the log of {pod['metadata']['name']} can't be read: {error}; trying again")
                         has_reported = True
                     self._ended.wait(_RETRY_AFTER_S)

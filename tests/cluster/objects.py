@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -276,6 +276,8 @@ class Answer:
     """Where it sends the client instead."""
     events: Queue[Object | None] | None = None
     """The events of a watch, sent as they come; None ends it."""
+    lines: Queue[bytes | None] | None = None
+    """The lines of a followed log, sent as they come; None ends it."""
     before: Queue[Object | None] | None = None
     """Nothing is sent until something is in it."""
 
@@ -392,7 +394,9 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             if answer.before is not None:
                 answer.before.get()
             if answer.events is not None:
-                self._send_events(answer.events)
+                self._send_lines(json.dumps(event).encode() + b"\n" for event in iter(answer.events.get, None))
+            elif answer.lines is not None:
+                self._send_lines(iter(answer.lines.get, None))
             elif not answer.silent:
                 self.send_response(answer.status)
                 self.send_header("Content-Length", str(len(answer.body)))
@@ -404,13 +408,12 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(answer.body)
             self.close_connection = answer.silent or answer.hangs_up
 
-        def _send_events(self, events: Queue[Object | None]) -> None:
+        def _send_lines(self, lines: Iterable[bytes]) -> None:
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.wfile.flush()
-            while (event := events.get()) is not None:
-                line = json.dumps(event).encode() + b"\n"
+            for line in lines:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from queue import Queue
+
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
@@ -13,11 +19,13 @@ from tests.cluster.objects import (
     Answer,
     Server,
     deployment,
+    given,
     no_server,
     pod,
     refusal,
     replica_set,
     running,
+    until,
     with_sidecar,
 )
 
@@ -254,3 +262,78 @@ def test_a_container_that_never_started() -> None:
     with Server() as server, Api(server.access) as api:
         assert read_logs(api, NAMESPACE, [pod(replica_set(deployment()))], LogQuery()) == []
     assert server.paths == []
+
+
+# following ------------------------------------------------------------------------------------------------------------
+
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+
+@dataclass(slots=True)
+class SilentServer(Server):
+    """Each followed log has one line more than the one before, and is silent then."""
+
+    follows: int = 0
+    is_mute: bool = False
+    """Nothing is answered at all."""
+    stays_mute: Queue[Object | None] = field(default_factory=Queue)
+
+    def answer(self, path: str) -> Answer:
+        if self.is_mute:
+            return Answer(before=self.stays_mute)
+        if "previous=true" in path:
+            return refusal(400, "previous terminated container not found")
+        if "follow=true" not in path:
+            return Server.answer(self, path)
+        self.follows += 1
+        sent: Queue[bytes | None] = Queue()
+        for line in LINES[: self.follows]:
+            sent.put(f"{line}\n".encode())
+        return Answer(lines=sent)
+
+
+@pytest.fixture
+def silent_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentServer]:
+    monkeypatch.setattr("composeplat.cluster.api._MAX_LOG_SILENCE_S", 0.3)
+    monkeypatch.setattr("composeplat.cluster.api._TIMEOUT_S", 0.3)
+    monkeypatch.setattr("composeplat.cluster.logs._RETRY_AFTER_S", 0.05)
+    empty: Queue[Object | None] = Queue()
+    answers = {PODS: given(started(), version="5")}
+    with SilentServer(answers, otherwise=Answer(b""), watches={PODS: Answer(events=empty)}) as server:
+        yield server
+        empty.put(None)
+
+
+def follower_of(server: Server, notes: list[str]) -> Follower:
+    return Follower(access=server.access, namespace=NAMESPACE, path=PODS, asked=LogQuery(), note=notes.append)
+
+
+def test_connections_that_become_silent(silent_server: SilentServer) -> None:
+    """A log that is silent for long is read over a new connection: no line is lost, and none comes twice."""
+    notes: list[str] = []
+    follower = follower_of(silent_server, notes)
+    lines = follower.lines()
+
+    texts = [line.text for line in islice(lines, len(LINES))]
+    until(lambda: silent_server.follows > len(LINES) + 1)
+    follower.stop()
+    assert (texts, list(lines), notes) == (["one", "two", "three", "four"], [], [])
+
+
+def test_a_server_that_becomes_silent(silent_server: SilentServer) -> None:
+    """If the new connection is silent too, that is reported once, and again after an answer."""
+    notes: list[str] = []
+    follower = follower_of(silent_server, notes)
+    lines = follower.lines()
+    assert next(lines).text == "one"
+
+    for line in LINES[1:3]:
+        before, silent_server.is_mute = len(notes), True
+        until(partial(lambda count: len(notes) > count, before))
+        until(partial(lambda count: len(silent_server.asked) > count, len(silent_server.asked) + 2))
+        silent_server.is_mute = False
+        assert next(lines).text == line.split()[1]
+
+    follower.stop()
+    address = f"http://127.0.0.1:{silent_server.port}"
+    assert notes == [f"the API server at {address} does not answer: no data within 0 s; trying again"] * 2

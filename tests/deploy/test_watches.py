@@ -17,6 +17,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
 from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.test_operating import COUNTER, assert_whole, end_program, follow
 
 IDLE_S = 10
 GRACE_S = 15
@@ -35,10 +36,11 @@ services:
     stop_grace_period: 0s
     depends_on: {{db: {{condition: service_started}}}}
 """
-#: The same, with files of the last service that `watch` copies.
+#: The same with lines in the logs, as a silent log is requested again, and with files that `watch` copies.
 WATCHED_FILE = f"""\
 x-platform: {{full: true}}
-{FILE}    develop: {{watch: [{{path: ./src, action: sync, target: /src}}]}}
+{FILE.replace("sleep 0.2", "sleep 5; echo here")}\
+    develop: {{watch: [{{path: ./src, action: sync, target: /src}}]}}
 """
 
 #: A process that does not end when it is asked to.
@@ -56,6 +58,8 @@ class Relay:
 
     def __init__(self, port: int) -> None:
         self.sent = 0
+        self._frozen = 0
+        """So many of the first connections stay open, and nothing is passed on over them."""
         self._port = port
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
@@ -64,6 +68,10 @@ class Relay:
     @property
     def port(self) -> int:
         return int(self._listening.getsockname()[1])
+
+    def freeze(self) -> None:
+        """Stop to pass anything on over the connections so far, which stay open."""
+        self._frozen = len(self._open)
 
     def close(self) -> None:
         for sock in (self._listening, *self._open):
@@ -76,13 +84,16 @@ class Relay:
             except OSError:
                 return
             server = socket.create_connection(("127.0.0.1", self._port))
+            number = len(self._open)
             self._open += [client, server]
             for source, target, counts in ((client, server, True), (server, client, False)):
-                threading.Thread(target=self._pass_on, args=(source, target, counts), daemon=True).start()
+                threading.Thread(target=self._pass_on, args=(number, source, target, counts), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, target: socket.socket, counts: bool) -> None:  # noqa: FBT001 -- for a thread
+    def _pass_on(self, number: int, source: socket.socket, target: socket.socket, counts: bool) -> None:  # noqa: FBT001 -- for a thread
         try:
             while data := source.recv(65536):
+                if number < self._frozen:
+                    continue
                 self.sent += len(data) if counts else 0
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
@@ -220,3 +231,23 @@ def test_a_broken_file_is_reported_as_soon_as_before(environment: Environment) -
 
     assert ran.status == 1
     assert "bad: failed" in ran.stderr
+
+
+def test_logs_through_connections_that_become_silent(environment: Environment, relay: Relay, tmp_path: Path) -> None:
+    """Logs are read over new connections within a minute: no line is lost, and none comes twice."""
+    environment.deploy(COUNTER % "never").expect()
+    environment.variables["KUBECONFIG"] = str(
+        write_kubeconfig(environment.cluster, tmp_path / "through-relay", port=relay.port)
+    )
+    followed = follow(environment, "counter")
+    # The first lines are read before the log is followed.
+    until(lambda: len(followed.printed) > 20_000)
+    relay.freeze()
+    frozen_at, seen = time.monotonic(), len(followed.printed)
+
+    until(lambda: len(followed.printed) > seen + 20_000, seconds=120)
+    assert time.monotonic() - frozen_at > 30
+    end_program(environment)
+    followed.until("run 1 end")
+    assert followed.end() == 130
+    assert_whole(followed.printed, 1)
