@@ -186,6 +186,11 @@ CASES = {
         " [undefined-service]",
         service("depends_on: [db]"),
     ),
+    "text-as-test": Case(
+        "compose.yaml:1:48: warning: services.web.healthcheck.test is a text, so that a shell runs a program named"
+        " 'NONE' [text-as-test]",
+        service("healthcheck: {test: NONE}"),
+    ),
     "optional-service": Case(
         "compose.yaml:1:41: warning: services.web.depends_on.db names 'db', which is not a service of the definition:"
         " nothing waits for it [optional-service]",

@@ -170,6 +170,11 @@ CODES: dict[str, Code] = {
         _E, "service_completed_successfully waits for a service that never ends.", "Give it restart: 'no'.", many=True
     ),
     # workloads
+    "text-as-test": Code(
+        _W,
+        "The test of a health check is a text that begins with CMD, CMD-SHELL or NONE; these are words of a list.",
+        "Write a list, or leave the word out.",
+    ),
     "unsupported-update-policy": Code(
         _E, "The update policy is not allowed on this kind of workload.", "Choose another."
     ),

@@ -123,6 +123,7 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
     if mark and "mapping values are not allowed" in problem:
         before = source.line(mark.line + 1)[: mark.column]
         hint = _VALUE_HINT if re.search(r":\s", before) else _COLON_HINT
+    hint = hint or _open_hint(error, problem)
     # After a last line without a line end, the library counts on.
     place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
     report.add("invalid-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))
@@ -130,6 +131,20 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
 
 _VALUE_HINT = "quote a value that contains ': '"
 _COLON_HINT = "look for a missing ':' in the line above; or this line is indented further than its neighbours"
+
+
+def _open_hint(error: yaml.MarkedYAMLError, problem: str) -> str:
+    """Name the line of the collection that was being read; empty if that is no cause."""
+    opened, context = error.context_mark, error.context or ""
+    if opened is None:
+        return ""
+    line = opened.line + 1
+    if "while parsing a flow" in context and "did not find expected ','" in problem:
+        bracket = "[" if "sequence" in context else "{"
+        return f"close the '{bracket}' of line {line}, or put a ',' between its entries"
+    if "'-' indicator" in problem:
+        return f"begin each entry of the list of line {line} with '-'; a key beside the list is indented less"
+    return ""
 
 
 def _yaml_hint(problem: str) -> str:

@@ -79,6 +79,31 @@ def test_an_entry_of_another_type(project: Project, keys: str, error: str, hint:
             "error: not YAML: found a tab character that violates indentation",
             "indent with spaces",
         ),
+        (
+            'services:\n  web:\n    image: nginx\n    command: ["npm", "start"\n    user: a\n',
+            "error: not YAML: did not find expected ',' or ']'",
+            "close the '[' of line 4, or put a ',' between its entries",
+        ),
+        (
+            "services:\n  web:\n    image: nginx\n    build: {context: .\n    user: a\n",
+            "error: not YAML: did not find expected ',' or '}'",
+            "close the '{' of line 4, or put a ',' between its entries",
+        ),
+        (
+            "services:\n  web:\n    image: nginx\n    environment:\n      - A=1\n      B: 2\n",
+            "error: not YAML: did not find expected '-' indicator",
+            "begin each entry of the list of line 5 with '-'; a key beside the list is indented less",
+        ),
+        (
+            "services:\n  - name: web\n    image: nginx\n",
+            "error: services must be a mapping, not a list",
+            "write its name as a key: 'web:', with the others indented below it",
+        ),
+        (
+            "services: {web: {image: nginx}}\nvolumes:\n  - data\n",
+            "error: volumes must be a mapping, not a list",
+            "write each name as a key: 'data:'",
+        ),
     ],
 )
 def test_the_layout_of_the_file(project: Project, text: str, error: str, hint: str) -> None:

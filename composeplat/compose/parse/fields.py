@@ -19,7 +19,7 @@ from composeplat.compose.placeholders import has_placeholder, late_hint, name_of
 from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
 from composeplat.compose.variables import VariableReferences, Variables
-from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
+from composeplat.diagnostics import PathKey, Report, Span, dotted, printable, quoted
 from composeplat.system.records import mutable, record
 
 T = TypeVar("T")
@@ -181,6 +181,16 @@ class Field:
             return ""
         return f"write a list: {self.path[-1]}: [{quoted(self.node.text)}]"
 
+    def _as_names(self) -> str:
+        """Suggest keys in place of a list of names, by its first entry."""
+        first = self.node.items[0] if isinstance(self.node, Sequence) and self.node.items else None
+        name = first.get("name") if isinstance(first, Mapping) else first
+        if not isinstance(name, Scalar) or name.is_null or name.is_substituted:
+            return "leave out the '-' before each name" if isinstance(first, Mapping) else ""
+        if isinstance(first, Mapping):
+            return f"write its name as a key: '{printable(name.text)}:', with the others indented below it"
+        return f"write each name as a key: '{printable(name.text)}:'"
+
     def items_or_text(self) -> Iterator[Field]:
         """The items of a list, or a single text as a list with one item."""
         if isinstance(self.node, Scalar) and not self.node.is_null:
@@ -194,7 +204,7 @@ class Field:
     def members(self, expected: str = "a mapping", *, suggests_list: bool = False) -> Iterator[tuple[str, Field]]:
         """The entries of a mapping with user-defined names; ``suggests_list`` if a list with a text is valid too."""
         if not isinstance(self.node, Mapping):
-            self.report_type(expected, self._as_list() if suggests_list else "")
+            self.report_type(expected, self._as_list() if suggests_list else self._as_names())
             return
         for key, value in self.node:
             # Merging converts list entries to keys; a path must not contain a variable's value.

@@ -68,6 +68,14 @@ def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
     return whole_seconds(read, lowest=lowest) if read else default
 
 
+#: Words that begin a list, and the fix where they begin a text.
+_AS_LIST = {
+    "NONE": 'write ["NONE"], or disable: true',
+    "CMD": 'leave it out, or write a list: ["CMD", "PROGRAM", "ARGUMENT"]',
+    "CMD-SHELL": 'leave it out, or write a list: ["CMD-SHELL", "COMMAND"]',
+}
+
+
 def _is_none(test: Field) -> bool:
     """Whether the test is a list with NONE; the text NONE is a command."""
     first = test.node.items[0] if isinstance(test.node, Sequence) and test.node.items else None
@@ -78,6 +86,10 @@ def _read_test(test: Field) -> tuple[str, ...] | None:
     """Return the command: a text, or CMD-SHELL, runs in a shell; CMD runs as it is."""
     if isinstance(test.node, Scalar):
         text = test.text()
+        keyword = (text or "").strip().partition(" ")[0]
+        if keyword in _AS_LIST:
+            message = f"is a text, so that a shell runs a program named '{keyword}'"
+            test.report("text-as-test", message, _AS_LIST[keyword])
         return ("/bin/sh", "-c", text) if text else None
     parts: list[str] = []
     for item in test.items("a text or a list"):
