@@ -180,6 +180,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "exposed-never-public": _compose(f"{_FULL}    x-expose: {{type: NodePort, ports: [5432]}}\n"),
     "undefined-service": _compose(f"{_WEB}    depends_on: [database]\n"),
+    "low-memory-limit": _compose(f"{_WEB}    mem_limit: 512\n"),
     "text-as-test": _compose(f"{_WEB}    healthcheck:\n      test: CMD curl -f localhost\n"),
     "optional-service": _compose(
         f"{_WEB}    depends_on:\n      databse: {{required: false}}\n  database: {{image: postgres}}\n"

@@ -186,6 +186,11 @@ CASES = {
         " [undefined-service]",
         service("depends_on: [db]"),
     ),
+    "low-memory-limit": Case(
+        "compose.yaml:1:39: warning: services.web.mem_limit is below 6m, with which Docker runs no container"
+        " [low-memory-limit]",
+        service("mem_limit: 512"),
+    ),
     "text-as-test": Case(
         "compose.yaml:1:48: warning: services.web.healthcheck.test is a text, so that a shell runs a program named"
         " 'NONE' [text-as-test]",

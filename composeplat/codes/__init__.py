@@ -170,6 +170,11 @@ CODES: dict[str, Code] = {
         _E, "service_completed_successfully waits for a service that never ends.", "Give it restart: 'no'.", many=True
     ),
     # workloads
+    "low-memory-limit": Code(
+        _W,
+        "A limit of memory is below 6 MiB, with which Docker runs no container; a number without a unit is bytes.",
+        "Write a unit, such as 512m.",
+    ),
     "text-as-test": Code(
         _W,
         "The test of a health check is a text that begins with CMD, CMD-SHELL or NONE; these are words of a list.",

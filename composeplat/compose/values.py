@@ -9,6 +9,7 @@ An error never contains the text, which may be a variable's value; only the call
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from composeplat.compose.command_args import split_args
@@ -21,7 +22,11 @@ _MAX_QUANTITY = 2**63 - 1
 
 
 class BadValue(ValueError):
-    """The text does not match the grammar; the argument says what is expected."""
+    """The text does not match the grammar; the argument says what is expected, ``known`` what may have been meant."""
+
+    def __init__(self, expected: str, known: Iterable[str] = ()) -> None:
+        super().__init__(expected)
+        self.known = tuple(known)
 
 
 # numbers and booleans -------------------------------------------------------------------------------------------------

@@ -8,6 +8,10 @@ from tests.conftest import Project
 from tests.test_fixes import messages_and_hints, service
 
 SPACE = "a ': ' makes it a mapping: leave out the space, or quote the text"
+RESTART = (
+    "error: services.web.restart must be 'always', 'unless-stopped', 'any', 'no', 'none', 'never', 'on-failure' or"
+    " 'on-failure:N', not"
+)
 NO_TARGET = "must have a 'target', the path inside the container"
 KEY = "error: a key must be text, not"
 NAME = "must have a name of letters, digits, '_', '-' and '.', not beginning with a digit, not"
@@ -18,6 +22,17 @@ NAME = "must have a name of letters, digits, '_', '-' and '.', not beginning wit
     [
         ("volumes: [./data: /data]", f"error: services.web.volumes[0] {NO_TARGET}", SPACE),
         ("volumes: [{source: data}]", f"error: services.web.volumes[0] {NO_TARGET}", ""),
+        ("volumes: [{taget: /data}]", f"error: services.web.volumes[0] {NO_TARGET}", "did you mean 'target'?"),
+        (
+            "restart: unless_stopped",
+            f"{RESTART} 'unless_stopped'",
+            "did you mean 'unless-stopped'?",
+        ),
+        (
+            "restart: onfailure:3",
+            f"{RESTART} 'onfailure:3'",
+            "did you mean 'on-failure'?",
+        ),
         ("volumes: [1: /data]", f"{KEY} '1'", "leave out the space after the ':'"),
         ("ports: [8080: 80]", f"{KEY} '8080'", "leave out the space after the ':'"),
         ("expose: [80: 80]", f"{KEY} '80'", "leave out the space after the ':'"),

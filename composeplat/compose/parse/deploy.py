@@ -36,6 +36,8 @@ _RESTARTS = {
 }
 _SERVER = "use 'always' for a server"
 _MAX_COUNT = 10_000
+#: Docker's own limit.
+_LOWEST_LIMIT = 6 * 1024**2
 
 
 @record
@@ -96,7 +98,9 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
     max_attempts = attempts_field.value(parse_whole) if attempts_field else None
     if restart and own and (winner := _overriding_key(own, policy_restart, max_attempts)):
         restart.report("overridden-key", f"differs from deploy.restart_policy.{winner}, which wins", "keep one of them")
-    if attempts_field and kind == ALWAYS:
+    places = (found for found in (restart, condition, attempts_field) if found)
+    is_unread = any(found.ctx.report.has_error(*found.path) for found in places)
+    if attempts_field and kind == ALWAYS and not is_unread:
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
         )
@@ -157,7 +161,8 @@ def _parse_restart(text: str) -> Restart:
     policy, colon, count = text.partition(":")
     if policy not in _RESTARTS or (colon and policy != "on-failure"):
         raise BadValue(
-            "must be 'always', 'unless-stopped', 'any', 'no', 'none', 'never', 'on-failure' or 'on-failure:N'"
+            "must be 'always', 'unless-stopped', 'any', 'no', 'none', 'never', 'on-failure' or 'on-failure:N'",
+            _RESTARTS,
         )
     # Docker's 0 is no limit, as no number is.
     return _RESTARTS[policy], (parse_int(count) or None) if colon else None
@@ -231,12 +236,20 @@ def _first(*places: tuple[Section | None, str, Parser], resource: str, is_reques
         value = found.value(parse) if found else None
         if found is None or value is None:
             continue
+        if not is_request and parse is parse_memory and 0 < value < _LOWEST_LIMIT:
+            found.report("low-memory-limit", "is below 6m, with which Docker runs no container", _unit_hint(found))
         if chosen is None:
             chosen = value
             _record(found, resource, is_request=is_request)
         elif value != chosen:
             found.report("overridden-key", "differs from a more explicit key, which wins", "keep one of them")
     return chosen or None
+
+
+def _unit_hint(found: Field) -> str:
+    """The fix of a small limit: a unit that may have been left out."""
+    text = found.node.text if isinstance(found.node, Scalar) and not found.node.is_substituted else ""
+    return f"a number without a unit is bytes: write {text}m" if text.isdecimal() else "write a unit, or raise it"
 
 
 def _record(found: Field, resource: str, *, is_request: bool) -> None:

@@ -129,7 +129,10 @@ class Field:
         except BadValue as error:
             if scalar.is_substituted and self.ctx.report.has_required(scalar.span):
                 return None
-            self.report("invalid-value", f"{error}, not {scalar.shown}", self._unset_hint(scalar, unset_means))
+            hint = self._unset_hint(scalar, unset_means)
+            if error.known and not scalar.is_substituted:
+                hint = hint or self.ctx.report.near(scalar.text.partition(":")[0], error.known)
+            self.report("invalid-value", f"{error}, not {scalar.shown}", hint)
             return None
 
     def _unset_hint(self, node: Scalar, unset_means: str) -> str:
@@ -258,7 +261,9 @@ class Section:
 
     def report_missing(self, key: str, purpose: str) -> None:
         """Report a key that must be there; an entry without any of ours may be a text that its ':' makes a mapping."""
-        hint = "" if self.fields else self.whole.text_hint()
+        keys = self.whole.node if isinstance(self.whole.node, Mapping) else ()
+        unknown = (self.whole.ctx.report.near(found.text, (key,)) for found, _ in keys if found.text not in self.fields)
+        hint = next(filter(None, unknown), "" if self.fields else self.whole.text_hint())
         self.whole.report("missing-key", f"must have a '{key}', {purpose}", hint)
 
     def given(self, key: str) -> Field | None:
