@@ -73,11 +73,7 @@ func newExecutor(client *rest.Config, asked *kubernetes.Clientset, namespace, po
 	if err != nil {
 		return nil, err
 	}
-	spdy, err := remotecommand.NewSPDYExecutor(client, "POST", request.URL())
-	if err != nil {
-		return nil, err
-	}
-	return remotecommand.NewFallbackExecutor(sockets, spdy, func(err error) bool {
+	return remotecommand.NewFallbackExecutor(sockets, &spdyExecutor{client, request.URL()}, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 }

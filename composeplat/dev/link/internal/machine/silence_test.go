@@ -19,7 +19,7 @@ func writeExecConfig(t *testing.T, folder, server, more string) string {
 	t.Helper()
 	kubeconfig, config := filepath.Join(folder, "kubeconfig"), filepath.Join(folder, "exec.json")
 	write(t, kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
-		"clusters":[{"name":"c","cluster":{"server":%q}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`, server))
+		"clusters":[{"name":"c","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`, server))
 	write(t, config, fmt.Sprintf(`{"kubeconfig":%q,"namespace":"shop","pod":"web","command":["sh"]%s}`, kubeconfig, more))
 	return config
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http/httptrace"
@@ -48,6 +49,9 @@ func (w *waits) setConnection(got httptrace.GotConnInfo) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.connection = got.Conn
+	if secure, isSecure := got.Conn.(*tls.Conn); isSecure {
+		w.connection = secure.NetConn()
+	}
 }
 
 func (w *waits) add(streams int) {

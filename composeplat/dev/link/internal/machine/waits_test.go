@@ -28,7 +28,8 @@ const (
 // streamOver runs a command over a server with its own streams.
 func streamOver(t *testing.T, server string, options remotecommand.StreamOptions) error {
 	t.Helper()
-	client := &rest.Config{Host: server}
+	disableLog()
+	client := &rest.Config{Host: server, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	asked, err := kubernetes.NewForConfig(client)
 	must(t, err)
 	run, err := newExecutor(client, asked, "shop", "web", &corev1.PodExecOptions{
