@@ -67,6 +67,16 @@ def test_an_entry_of_another_type(project: Project, keys: str, error: str, hint:
 
 
 @pytest.mark.parametrize(
+    ("keys", "hint"),
+    [("stop_signal: SIGTREM", "did you mean 'SIGTERM'?"), ("pull_policy: allways", "did you mean 'always'?")],
+)
+def test_a_typo_in_full_mode(project: Project, keys: str, hint: str) -> None:
+    """The word that was meant is the hint."""
+    (reported,) = project(service(keys)).read(full=True).loaded.report.sorted()
+    assert (reported.code, reported.hint) == ("invalid-value", hint)
+
+
+@pytest.mark.parametrize(
     ("text", "error", "hint"),
     [
         (

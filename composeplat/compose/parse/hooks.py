@@ -116,5 +116,5 @@ def parse_signal(text: str) -> str:
     if name in _SIGNALS or re.fullmatch(r"RTM(?:IN|AX)(?:[+-][0-9]{1,2})?", name):
         return name
     if name not in numbers:
-        raise BadValue("must be a signal such as SIGTERM, SIGINT or 3")
+        raise BadValue("must be a signal such as SIGTERM, SIGINT or 3", (f"SIG{known}" for known in _SIGNALS))
     return numbers[name]

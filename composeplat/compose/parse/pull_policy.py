@@ -49,5 +49,6 @@ def _parse_policy(text: str) -> str:
         parse_duration(text.removeprefix("every_"))
         return "always"
     if text not in _POLICIES:
-        raise BadValue("must be always, never, missing, if_not_present, build, refresh, daily, weekly or every_12h")
+        expected = "must be always, never, missing, if_not_present, build, refresh, daily, weekly or every_12h"
+        raise BadValue(expected, (*_POLICIES, *_REFRESHED))
     return _POLICIES[text]
