@@ -113,6 +113,28 @@ def test_a_watch_that_comes_back_during_a_list(server: Server) -> None:
     events.put(None)
 
 
+def test_a_watch_that_becomes_silent(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It continues over a new connection from its last version, and counts as broken at no time."""
+    monkeypatch.setattr("composeplat.cluster.api._MAX_WATCH_SILENCE_S", 0.7)
+    events: Queue[Object | None] = Queue()
+    events.put({"type": "ADDED", "object": item("b", 6)})
+    server.watches = {PATH.partition("?")[0]: Answer(events=events)}
+    live = LiveList(server.access, PATH)
+    with Api(server.access) as api:
+        assert names(live, api) == ["a"]
+        seen: list[bool] = []
+
+        def has_continued() -> bool:
+            seen.append(live.is_broken)
+            return sum("resourceVersion=6" in path for path in server.paths) > 1
+
+        until(has_continued)
+        assert (names(live, api), any(seen), server.paths.count(PATH)) == (["a", "b"], False, 1)
+    live.stop()
+    for _ in server.paths:
+        events.put(None)
+
+
 def test_no_cluster() -> None:
     with no_server() as access, Api(access) as api, pytest.raises(ApiError, match="connection refused"):
         LiveList(access, PATH).read(api)
