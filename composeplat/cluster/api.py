@@ -11,15 +11,14 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import socket
 import ssl
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator
+from collections.abc import Generator, Hashable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.connection import Connector, keep_alive, lines_until_silence, why_refused, why_unreachable
+from composeplat.cluster.connection import Connector, OnOpen, OnSilence, follow_lines, why_refused, why_unreachable
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
 from composeplat.cluster.http_headers import is_from_api_server, pause_after, request_headers
@@ -31,9 +30,8 @@ logger = logging.getLogger(__name__)
 FIELD_MANAGER = "composeplat"
 
 _TIMEOUT_S = 15.0
-#: After that a response without an end is over: something on the way may have stopped to forward it. A watch has
-#: bookmarks about once a minute.
-_MAX_LOG_SILENCE_S, _MAX_WATCH_SILENCE_S = 45.0, 100.0
+#: A watch has a bookmark about once a minute, unless something on the way has stopped to forward it.
+_MAX_WATCH_SILENCE_S = 100.0
 #: For a request that may be repeated, over connections that break.
 _MAX_ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.1
@@ -218,25 +216,26 @@ class Api:
         finally:
             self.close()
 
-    def lines(self, path: str, on_open: Callable[[socket.socket], None] | None = None) -> Generator[str, None, None]:
-        """Yield the lines of a followed log, until it ends or is silent for long; ``on_open`` as in :meth:`watch`."""
-        for line in self._stream(path, "*/*", on_open, _MAX_LOG_SILENCE_S):
+    def lines(self, path: str, on_open: OnOpen = None) -> Generator[str, None, None]:
+        """Yield the lines of a followed log, until it ends; ``on_open`` as in :meth:`watch`."""
+        for line in self._stream(path, "*/*", on_open):
             yield line.decode("utf-8", "replace").rstrip("\n")
 
     def watch(
-        self, path: str, version: str, *, seconds: int = 60, on_open: Callable[[socket.socket], None] | None = None
+        self, path: str, version: str, *, seconds: int = 60, on_open: OnOpen = None, on_silence: OnSilence = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield the events after a resource version, until the server ends the watch or is silent for long.
+        """Yield the events after a resource version, until the server ends the watch.
 
+        It is also over once nothing has come for long, after a call of ``on_silence``.
         ``on_open`` gets the socket once the server has accepted the watch: to shut it down is the way to end it sooner.
         """
         query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         path += ("&" if "?" in path else "?") + query
-        for line in self._stream(path, "application/json", on_open, _MAX_WATCH_SILENCE_S):
+        for line in self._stream(path, "application/json", on_open, _MAX_WATCH_SILENCE_S, on_silence):
             yield self._decoded(line)
 
     def _stream(
-        self, path: str, accept: str, on_open: Callable[[socket.socket], None] | None, max_silence_s: float
+        self, path: str, accept: str, on_open: OnOpen, max_silence_s: float | None = None, on_silence: OnSilence = None
     ) -> Generator[bytes, None, None]:
         """Yield the lines of a response without an end, over a connection of its own."""
         for may_renew in (True, False):
@@ -252,10 +251,9 @@ class Api:
                     continue
                 if answer.status != http.client.OK:
                     raise _refusal(answer, answer.read(), self.access)
-                keep_alive(sock, max_silence_s)
                 if on_open is not None:
                     on_open(sock)
-                yield from lines_until_silence(answer)
+                yield from follow_lines(sock, answer, max_silence_s, on_silence)
             except _FAILURES as error:
                 raise self._unreachable(error) from error
             finally:

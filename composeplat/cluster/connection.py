@@ -11,7 +11,7 @@ import http.client
 import socket
 import ssl
 import tempfile
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential
@@ -29,6 +29,11 @@ _CERTIFICATE_FIXES = {
     62: _NAME_FIX,
     64: _NAME_FIX,
 }
+
+OnOpen = Callable[[socket.socket], None] | None
+"""Gets the socket of a response without an end, once that has begun."""
+OnSilence = Callable[[], None] | None
+"""Called where nothing has come over a connection for longer than usual."""
 
 
 class Connector:
@@ -139,27 +144,32 @@ def end_connection(sock: socket.socket) -> None:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-def keep_alive(sock: socket.socket, max_silence_s: float) -> None:
-    """Let the system detect a dead connection, sooner than the end of the silence that is allowed."""
+def follow_lines(
+    sock: socket.socket, answer: http.client.HTTPResponse, max_silence_s: float | None, on_silence: OnSilence
+) -> Iterator[bytes]:
+    """Yield the lines of a response without an end, until its connection was silent for as long as it may be."""
     sock.settimeout(max_silence_s)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def lines_until_silence(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """Yield the lines of a response until its end, or until its connection was silent for as long as it may be."""
+    _keep_alive(sock)
     while True:
         try:
             line = answer.readline()
         except TimeoutError as error:
             if error.errno is not None:  # the system has detected a dead connection
                 raise
+            if on_silence is not None:
+                on_silence()
             return
         if not line:
             return
         yield line
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Let the system detect a dead connection: it may be silent for hours."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def why_refused(access: Access) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.connection import OnSilence
 from composeplat.cluster.health import HealthMonitor
 from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Object
@@ -33,8 +34,17 @@ _RELIST_INTERVAL_S = 10.0
 class LiveList:
     """The objects of a path, from the first :meth:`read` until :meth:`stop`."""
 
-    def __init__(self, access: Access, path: str, changed: threading.Event | None = None) -> None:
-        """Make a list; ``changed`` is set with each change, and a reader of several lists waits for it itself."""
+    def __init__(
+        self,
+        access: Access,
+        path: str,
+        changed: threading.Event | None = None,
+        on_silence: OnSilence = None,
+    ) -> None:
+        """Make a list; ``changed`` is set with each change, and a reader of several lists waits for it itself.
+
+        ``on_silence`` is called when the connection of its watch has become silent.
+        """
         self._changed = changed or threading.Event()
         self._failure: Exception | None = None
         self._cache = ObjectCache()
@@ -48,6 +58,7 @@ class LiveList:
             cache=self._cache,
             on_change=self._changed.set,
             on_broken=self._changed.set,
+            on_silence=on_silence,
             on_failure=self._fail,
         )
 

@@ -195,7 +195,7 @@ class Follower:
     _live: LiveList = field(init=False)
 
     def __post_init__(self) -> None:
-        self._live = LiveList(self.access, self.path)
+        self._live = LiveList(self.access, self.path, on_silence=self._end_connections)
 
     def lines(self) -> Iterator[LogLine]:
         """Yield the existing lines, sorted by time, then new lines as they come, until it is stopped."""
@@ -213,10 +213,17 @@ class Follower:
         """End :meth:`lines`, all threads and all connections."""
         self._ended.set()
         self._live.stop()
-        for sock in list(self._sockets.values()):
-            end_connection(sock)
+        self._end_connections()
         with contextlib.suppress(queue.Full):
             self._queue.put_nowait(None)
+
+    def _end_connections(self) -> None:
+        """End those of logs, which continue over new ones until it is stopped.
+
+        A log that is silent for hours costs nothing; its connection is known by that of the watch.
+        """
+        for sock in list(self._sockets.values()):
+            end_connection(sock)
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         start_thread(name, work, self._put)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.connection import end_connection
+from composeplat.cluster.connection import OnSilence, end_connection
 from composeplat.cluster.object_cache import Expired, ObjectCache, WatchUnusable
 from composeplat.system.threads import start_thread
 
@@ -47,6 +47,8 @@ class WatchStream:
     """Called when the watch can't be followed any more, for now or for ever."""
     on_change: Callable[[], None] = lambda: None
     """Called after each event."""
+    on_silence: OnSilence = None
+    """Called when its connection has become silent, before it continues over a new one."""
     on_failure: Callable[[Exception], None]
     """Called with what ended the thread, and is no failure of the connection."""
     is_broken: bool = False
@@ -83,7 +85,8 @@ class WatchStream:
 
     def _follow(self, api: Api) -> None:
         """Take the events until the server ends the watch."""
-        for event in api.watch(self.path, self.cache.begin_watch(), seconds=_WATCH_S, on_open=self._opened):
+        version = self.cache.begin_watch()
+        for event in api.watch(self.path, version, seconds=_WATCH_S, on_open=self._opened, on_silence=self.on_silence):
             self.cache.take(event)
             self.on_change()
             if self._ended.is_set():

@@ -117,11 +117,11 @@ def test_a_watch_that_becomes_silent(server: Server, monkeypatch: pytest.MonkeyP
     """It continues over a new connection from its last version, and counts as broken at no time."""
     monkeypatch.setattr("composeplat.cluster.api._MAX_WATCH_SILENCE_S", 0.7)
     events: Queue[Object | None] = Queue()
-    events.put({"type": "ADDED", "object": item("b", 6)})
     server.watches = {PATH.partition("?")[0]: Answer(events=events)}
     live = LiveList(server.access, PATH)
     with Api(server.access) as api:
         assert names(live, api) == ["a"]
+        events.put({"type": "ADDED", "object": item("b", 6)})
         seen: list[bool] = []
 
         def has_continued() -> bool:

@@ -294,7 +294,7 @@ class SilentServer(Server):
 
 @pytest.fixture
 def silent_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SilentServer]:
-    monkeypatch.setattr("composeplat.cluster.api._MAX_LOG_SILENCE_S", 0.3)
+    monkeypatch.setattr("composeplat.cluster.api._MAX_WATCH_SILENCE_S", 0.3)
     monkeypatch.setattr("composeplat.cluster.api._TIMEOUT_S", 0.3)
     monkeypatch.setattr("composeplat.cluster.logs._RETRY_AFTER_S", 0.05)
     empty: Queue[Object | None] = Queue()
@@ -309,7 +309,7 @@ def follower_of(server: Server, notes: list[str]) -> Follower:
 
 
 def test_connections_that_become_silent(silent_server: SilentServer) -> None:
-    """A log that is silent for long is read over a new connection: no line is lost, and none comes twice."""
+    """Once the watch is silent for long, logs are read over new connections: no line is lost, and none comes twice."""
     notes: list[str] = []
     follower = follower_of(silent_server, notes)
     lines = follower.lines()

@@ -36,11 +36,10 @@ services:
     stop_grace_period: 0s
     depends_on: {{db: {{condition: service_started}}}}
 """
-#: The same with lines in the logs, as a silent log is requested again, and with files that `watch` copies.
+#: The same, with files of the last service that `watch` copies.
 WATCHED_FILE = f"""\
 x-platform: {{full: true}}
-{FILE.replace("sleep 0.2", "sleep 5; echo here")}\
-    develop: {{watch: [{{path: ./src, action: sync, target: /src}}]}}
+{FILE}    develop: {{watch: [{{path: ./src, action: sync, target: /src}}]}}
 """
 
 #: A process that does not end when it is asked to.
@@ -234,7 +233,7 @@ def test_a_broken_file_is_reported_as_soon_as_before(environment: Environment) -
 
 
 def test_logs_through_connections_that_become_silent(environment: Environment, relay: Relay, tmp_path: Path) -> None:
-    """Logs are read over new connections within a minute: no line is lost, and none comes twice."""
+    """Logs are read over new connections within two minutes: no line is lost, and none comes twice."""
     environment.deploy(COUNTER % "never").expect()
     environment.variables["KUBECONFIG"] = str(
         write_kubeconfig(environment.cluster, tmp_path / "through-relay", port=relay.port)
@@ -245,7 +244,7 @@ def test_logs_through_connections_that_become_silent(environment: Environment, r
     relay.freeze()
     frozen_at, seen = time.monotonic(), len(followed.printed)
 
-    until(lambda: len(followed.printed) > seen + 20_000, seconds=120)
+    until(lambda: len(followed.printed) > seen + 20_000, seconds=240)
     assert time.monotonic() - frozen_at > 30
     end_program(environment)
     followed.until("run 1 end")
