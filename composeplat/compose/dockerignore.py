@@ -12,11 +12,10 @@ from collections.abc import Iterable, Sequence
 from composeplat.compose.model import Build
 from composeplat.system.records import record
 
+#: BuildKit takes these as parts of a regular expression of Go, braces and bars by mistake.
+_UNCERTAIN = re.compile(r"[\[\]\\^{|}]")
 _TOKENS = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
 _ANY_NAME = {"*": "[^/]*", "?": "[^/]"}
-#: BuildKit takes others as a part of a regular expression, and two stars beside a letter as any letters.
-_PLAIN = re.compile(r"!?[\w ./*?@~,=:%&'#-]+")
-_UNUSUAL_STARS = re.compile(r"[^/!]\*\*|\*\*[^/]")
 
 Matches = Sequence[bool]
 """Which rules match a path, or a folder above it."""
@@ -29,8 +28,8 @@ def dockerignore_names(build: Build) -> tuple[str, ...]:
 
 
 def read_dockerignore(text: str) -> list[str]:
-    lines = (line.strip() for line in text.lstrip("\ufeff").splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
+    lines = (line for line in text.removeprefix("\ufeff").split("\n") if not line.startswith("#"))
+    return [line.strip() for line in lines if line.strip()]
 
 
 def clean_pattern(pattern: str) -> str:
@@ -52,15 +51,15 @@ class IgnoreRules:
 
     @classmethod
     def parse_certain(cls, patterns: Iterable[str]) -> IgnoreRules:
-        """Parse rules that leave out no path which BuildKit keeps: no others than those with plain patterns.
+        """Parse the rules of which it is certain what they leave out: those without character classes and escapes.
 
-        Beside an exception, a pattern that is not plain can decide on more paths than it matches.
+        Beside an exception, a rule that is left out here could have decided on more paths than it matches.
         """
         found = list(patterns)
-        plain = [each for each in found if _PLAIN.fullmatch(each) and not _UNUSUAL_STARS.search(each)]
-        if len(plain) < len(found) and any(each.startswith("!") for each in found):
+        certain = [each for each in found if not _UNCERTAIN.search(each)]
+        if len(certain) < len(found) and any(each.startswith("!") for each in found):
             return cls()
-        return cls.parse(plain)
+        return cls.parse(certain)
 
     @property
     def has_exceptions(self) -> bool:
@@ -84,6 +83,9 @@ class IgnoreRules:
 def _compile(pattern: str) -> re.Pattern[str]:
     tokens = [token[0] for token in _TOKENS.finditer(pattern)]
     text = "".join(_expression(token, is_last=index == len(tokens) - 1) for index, token in enumerate(tokens))
+    if tokens[:1] == ["**"] and not any(token[0] in "*?[\\" for token in tokens[1:]):
+        # Alone, it begins any path that ends so.
+        text = f".*{re.escape(pattern[2:])}"
     try:
         return re.compile(text, re.DOTALL)
     except re.error:

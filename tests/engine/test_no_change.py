@@ -439,17 +439,17 @@ def test_when_a_file_of_a_build_was_changed_last(tmp_path: Path) -> None:
 
 def test_patterns_that_builders_may_read_otherwise(tmp_path: Path) -> None:
     """A pattern that BuildKit takes as a regular expression leaves out nothing here; such an exception ends all."""
-    (tmp_path / "a(b)").mkdir()
-    image = ignored_context(tmp_path, "a(b)/*\nnode_modules\n")
+    (tmp_path / "ab").mkdir()
+    image = ignored_context(tmp_path, "a[b]/*\nnode_modules\n")
     before = _builds([image])
     (tmp_path / "node_modules" / "new").touch()
     assert _builds([image]) == before
-    (tmp_path / "a(b)" / "new").touch()
+    (tmp_path / "ab" / "new").touch()
     assert _builds([image]) != before
 
-    (tmp_path / ".dockerignore").write_text("node_modules\n!**new\n")
+    (tmp_path / ".dockerignore").write_text("node_modules\n![n]ew\n")
     before = _builds([image])
-    (tmp_path / "node_modules" / "renew").touch()
+    (tmp_path / "node_modules" / "other").touch()
     assert _builds([image]) != before
 
 
