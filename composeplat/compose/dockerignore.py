@@ -33,8 +33,10 @@ def read_dockerignore(text: str) -> list[str]:
 
 
 def clean_pattern(pattern: str) -> str:
+    """Return a pattern without steps such as ``..``; BuildKit takes the mark of an exception as a part of its path."""
     negated = pattern.startswith("!")
-    return ("!" if negated else "") + posixpath.normpath(pattern.removeprefix("!").strip()).lstrip("/")
+    path = posixpath.normpath(pattern.removeprefix("!").strip()).lstrip("/")
+    return posixpath.normpath(f"!{path}") if negated else path
 
 
 @record
@@ -46,8 +48,7 @@ class IgnoreRules:
 
     @classmethod
     def parse(cls, patterns: Iterable[str]) -> IgnoreRules:
-        cleaned = [clean_pattern(pattern) for pattern in patterns]
-        return cls(tuple((_compile(pattern.removeprefix("!")), pattern.startswith("!")) for pattern in cleaned))
+        return cls._from_clean(map(clean_pattern, patterns))
 
     @classmethod
     def parse_certain(cls, patterns: Iterable[str]) -> IgnoreRules:
@@ -55,11 +56,14 @@ class IgnoreRules:
 
         Beside an exception, a rule that is left out here could have decided on more paths than it matches.
         """
-        found = list(patterns)
+        found = [clean_pattern(pattern) for pattern in patterns]
         certain = [each for each in found if not _UNCERTAIN.search(each)]
-        if len(certain) < len(found) and any(each.startswith("!") for each in found):
-            return cls()
-        return cls.parse(certain)
+        has_exceptions = any(each.startswith("!") for each in found)
+        return cls() if has_exceptions and len(certain) < len(found) else cls._from_clean(certain)
+
+    @classmethod
+    def _from_clean(cls, patterns: Iterable[str]) -> IgnoreRules:
+        return cls(tuple((_compile(each.removeprefix("!")), each.startswith("!")) for each in patterns))
 
     @property
     def has_exceptions(self) -> bool:

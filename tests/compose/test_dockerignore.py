@@ -51,6 +51,7 @@ def test_dockerignore_lines_are_taken_as_they_are() -> None:
         pytest.param("*\n!a\n", ["b", "b/c"], ["a", "a/b"], id="an exception"),
         pytest.param("a\n!a/b\n", ["a", "a/c"], ["a/b", "a/b/c"], id="an exception in a folder"),
         pytest.param("a?\n!a?/*\n*\n", ["aa", "b/c"], ["aa/b/c"], id="a rule that changes nothing does not match"),
+        pytest.param("!../../a\n", ["a"], ["b"], id="steps that take the mark of an exception with them"),
         pytest.param("!a\na\n", ["a"], ["b"], id="the last that matches wins"),
         pytest.param("[z-a]\nb\n", ["b"], ["a", "z"], id="a pattern that is none"),
     ],
@@ -73,6 +74,7 @@ def test_what_is_left_out(text: str, ignored: list[str], kept: list[str]) -> Non
         pytest.param("b\na|x", True, id="a bar beside it"),
         pytest.param("b\na|x\n!c", False, id="an exception beside a bar"),
         pytest.param("b\n![c]", False, id="an exception of a class"),
+        pytest.param("b\n./!c|d", False, id="an exception behind a step"),
     ],
 )
 def test_certain_rules(text: str, ignored: bool) -> None:  # noqa: FBT001
