@@ -25,9 +25,10 @@ from composeplat.diagnostics import Diagnostic, Severity
 from composeplat.plan import Plan, make_plan
 from tests import left_out, own_data
 
-# A shell starts what it runs in the background with this signal ignored, and all programs of the tests would be, too.
+# A shell ignores SIGINT for what it runs in the background, and nohup SIGHUP: so would all programs of the tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
