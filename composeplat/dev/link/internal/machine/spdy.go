@@ -9,7 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"os"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +23,7 @@ import (
 const pingPeriod = 5 * time.Second
 
 // statusProtocols always send the status of a command; without one, its connection is lost.
-const statusProtocols = "v4.channel.k8s.io v5.channel.k8s.io"
+var statusProtocols = []string{"v4.channel.k8s.io", "v5.channel.k8s.io"}
 
 // A spdyExecutor runs a command by SPDY. That of the client library waits for the answer to a ping without end, and takes a
 // connection that is lost for a command that has succeeded.
@@ -108,7 +108,7 @@ func (u *spdyUse) NewConnection(answer *http.Response) (httpstream.Connection, e
 		}
 		return refused.NewConnection(answer)
 	}
-	u.hasBegun = strings.Contains(statusProtocols, answer.Header.Get(httpstream.HeaderProtocolVersion))
+	u.hasBegun = slices.Contains(statusProtocols, answer.Header.Get(httpstream.HeaderProtocolVersion))
 	connection, err := spdy.NewClientConnectionWithPings(&spdyCarrier{u.system, u.carrier, u}, pingPeriod)
 	if err != nil {
 		return nil, err

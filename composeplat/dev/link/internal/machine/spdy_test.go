@@ -61,14 +61,22 @@ func (o *oldStreams) succeed(t *testing.T) {
 // old is a server that knows SPDY and no WebSockets.
 func old(t *testing.T, secure bool, serve func(*oldStreams)) string {
 	t.Helper()
+	return oldOf(t, secure, []string{"v4.channel.k8s.io"}, serve)
+}
+
+// oldOf is a server that knows some protocols of streams; without any, it names none in its answer.
+func oldOf(t *testing.T, secure bool, protocols []string, serve func(*oldStreams)) string {
+	t.Helper()
 	stalled, ended := &atomic.Bool{}, make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(reply http.ResponseWriter, request *http.Request) {
 		if request.Method == http.MethodGet {
 			http.Error(reply, "no WebSockets", http.StatusBadRequest)
 			return
 		}
-		if _, err := httpstream.Handshake(request, reply, []string{"v4.channel.k8s.io"}); err != nil {
-			return
+		if len(protocols) > 0 {
+			if _, err := httpstream.Handshake(request, reply, protocols); err != nil {
+				return
+			}
 		}
 		count := 1
 		for _, name := range []string{"stdin", "stdout", "stderr"} {
@@ -133,6 +141,21 @@ func TestACommandOnAnOldServerEndsWithItsStatus(t *testing.T) {
 	status, err := Exec(writeExecConfig(t, t.TempDir(), server, ""))
 	if status != 7 || err != nil {
 		t.Fatalf("status %d, %v", status, err)
+	}
+}
+
+func TestACommandOnAServerWithoutProtocolsSucceedsWithoutAStatus(t *testing.T) {
+	t.Parallel()
+	server := oldOf(t, false, nil, func(o *oldStreams) {
+		fmt.Fprint(o.byKind[corev1.StreamTypeStdout], "done")
+		for _, stream := range o.byKind {
+			stream.Close()
+		}
+	})
+	var output bytes.Buffer
+	must(t, streamOver(t, server, remotecommand.StreamOptions{Stdout: &output}))
+	if output.String() != "done" {
+		t.Fatalf("got %q", output.String())
 	}
 }
 
