@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import parse_time
 from composeplat.local.base_images import fill_image
 from composeplat.local.images import File, Image, push
@@ -243,20 +243,36 @@ def test_one_of_two_ports(environment: Environment) -> None:
     assert "app: nothing listens on port 8123, where endpoint 'env' leads" in ran.stderr
 
 
+def is_refused(api: Api) -> bool:
+    """Whether a policy refuses a ConfigMap named ``bad``."""
+    trial = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad", "namespace": "default"}}
+    try:
+        api.create(trial, dry_run=True)
+    except ApiError as error:
+        return "the name bad is bad" in str(error)
+    return False
+
+
 @contextlib.contextmanager
 def refusing(environment: Environment, resource: str, version: str, group: str = "") -> Iterator[None]:
     """Let an admission policy refuse to create objects of a kind that are named ``bad``."""
     name = f"no-{environment.namespace}"
     policies = kind_path(POLICIES, "ValidatingAdmissionPolicy")
-    rule = {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"], "resources": [resource]}
+    kinds = ((group, version, resource), ("", "v1", "configmaps"))
+    rules = [
+        {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"], "resources": [resource]}
+        for group, version, resource in kinds
+    ]
     policy = {
         "apiVersion": POLICIES, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
         "spec": {
-            "matchConstraints": {"resourceRules": [rule]},
+            "matchConstraints": {"resourceRules": rules},
             "validations": [{"expression": "!object.metadata.name.endsWith('bad')", "message": "the name bad is bad"}],
         },
     }  # fmt: skip
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": environment.namespace}}
+    # The namespace of the environment may not be there yet.
+    among = {"operator": "In", "values": [environment.namespace, "default"]}
+    selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", **among}]}
     binding = {
         "apiVersion": POLICIES, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
         "spec": {
@@ -267,10 +283,13 @@ def refusing(environment: Environment, resource: str, version: str, group: str =
         api.apply(policy)
         api.apply(binding)
         try:
+            # The API server takes a new policy up after a moment.
+            until(lambda: is_refused(api))
             yield
         finally:
             api.delete(f"{policies}/{name}")
             api.delete(f"{policies.removesuffix('ies')}ybindings/{name}")
+            until(lambda: not is_refused(api))
 
 
 def test_refused_by_a_policy(environment: Environment) -> None:
