@@ -58,7 +58,8 @@ def demonstrate() -> int:
     progress.note(f"ordered an apple: {ordered} in all, which the next make demo counts on from")
     progress.note(f"see all of it as a page: platform ui --local --namespace {NAMESPACE}, in {SHOP}")
     progress.note(f"look around with: KUBECONFIG={cluster.layout.kubeconfig} kubectl -n {NAMESPACE} get all")
-    progress.note(f"take it down with: platform destroy --local --namespace {NAMESPACE}; platform cluster stop")
+    destroy = f"platform destroy --local --namespace {NAMESPACE}"
+    progress.note(f"take it down with: cd {SHOP}; {destroy}; platform cluster stop")
     return 0
 
 
