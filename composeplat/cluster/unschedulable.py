@@ -43,11 +43,7 @@ class _Reason:
 #: first, as its author can change it.
 _REASONS = (
     _Reason("node affinity|node selector", "label a node accordingly, or change the selector", ("x-node-selector",)),
-    _Reason(
-        "pod affinity",
-        "services that share a volume run on one node, and that node is full",
-        ("volumes",),
-    ),
+    _Reason("pod affinity", "services that share a volume run on one node, and that node is full", ("volumes",)),
     _Reason("Insufficient (cpu|memory)", _requests, ("resources",)),
     _Reason(r"Insufficient ((?:[\w.-]+/)[\w.-]*\w)", _lacks_device),
     _Reason("topology spread constraints", "it asks for more nodes, or for other ones", ("deploy", "placement")),

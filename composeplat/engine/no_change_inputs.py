@@ -283,26 +283,21 @@ def _walk(place: str, rules: IgnoreRules) -> Iterator[_Entry]:
     if not os.path.isdir(place):
         yield top
         return
+    start = len(os.path.join(place, ""))
     pending: list[tuple[_Entry, Matches]] = [(top, ())]
     while pending:
         folder, above = pending.pop()
         with os.scandir(folder.path) as entries:
             found = sorted(entries, key=attrgetter("name"))
-        matched = _match(found, rules, above, len(os.path.join(place, ""))) if rules.rules else {}
-        is_mixed = any(map(rules.ignores, matched.values()))
+        matched = {entry.name: rules.match(entry.path[start:], above) for entry in found} if rules.rules else {}
+        ignored = {name for name, matches in matched.items() if rules.ignores(matches)}
         if not above or not rules.ignores(above):
-            yield folder._replace(is_partly_ignored=is_mixed)
+            yield folder._replace(is_partly_ignored=bool(ignored))
         for entry in found:
-            matches = matched.get(entry.name, ())
-            is_ignored = is_mixed and rules.ignores(matches)
-            if is_ignored and not (rules.has_exceptions and entry.is_dir(follow_symlinks=False)):
+            if entry.name in ignored and not (rules.has_exceptions and entry.is_dir(follow_symlinks=False)):
                 continue
-            made = _Entry(entry.path, entry.stat(follow_symlinks=False), is_mixed)
+            made = _Entry(entry.path, entry.stat(follow_symlinks=False), bool(ignored))
             if stat.S_ISDIR(made.status.st_mode):
-                pending.append((made, matches))
+                pending.append((made, matched.get(entry.name, ())))
             else:
                 yield made
-
-
-def _match(found: Iterable[os.DirEntry[str]], rules: IgnoreRules, above: Matches, start: int) -> dict[str, Matches]:
-    return {entry.name: rules.match(entry.path[start:], above) for entry in found}

@@ -106,7 +106,8 @@ class BuildCheck:
         if not self.inputs or self.stack.is_interrupted:
             return
         try:
-            raise_doubt(doubt_about_changes_since(self.began_ns, self.images) if has_changes else "")
+            if has_changes:
+                raise_doubt(doubt_about_changes_since(self.began_ns, self.images))
             state = self._digest(self.stack.state)
             record = Record(inputs=self.inputs, parts={}, state=state, objects={}, resources=len(self.images))
             write_private(self._record_file, record.to_text())

@@ -8,9 +8,8 @@ from composeplat.compose.dockerignore import IgnoreRules, Matches, dockerignore_
 from composeplat.compose.model import Build
 
 
-def ignores(text: str, path: str) -> bool:
-    """Whether an ignore file leaves a path out, asked from the uppermost folder down."""
-    rules = IgnoreRules.parse(read_dockerignore(text))
+def ignores(rules: IgnoreRules, path: str) -> bool:
+    """Whether rules leave a path out, asked from the uppermost folder down."""
     matches: Matches = ()
     steps = path.split("/")
     for count in range(1, len(steps) + 1):
@@ -58,7 +57,9 @@ def test_dockerignore_lines_are_taken_as_they_are() -> None:
 )
 def test_what_is_left_out(text: str, ignored: list[str], kept: list[str]) -> None:
     """Each pattern leaves out as BuildKit does."""
-    assert [path for path in (*ignored, *kept) if ignores(text, path)] == ignored
+    rules = IgnoreRules.parse(read_dockerignore(text))
+
+    assert [path for path in (*ignored, *kept) if ignores(rules, path)] == ignored
 
 
 @pytest.mark.parametrize(

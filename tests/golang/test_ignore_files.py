@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.compose.dockerignore import IgnoreRules, Matches, read_dockerignore
+from composeplat.compose.dockerignore import IgnoreRules, read_dockerignore
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER
+from tests.compose.test_dockerignore import ignores
 from tests.conftest import ENDURANCE, has_long_round
 from tests.golang.modules import go
 
@@ -49,14 +50,6 @@ def questions(pick: random.Random) -> Iterator[tuple[str, list[str]]]:
     for _ in range(FILES):
         text = "\n".join(a_pattern(pick) for _ in range(pick.randint(1, 4))) + "\n"
         yield text, ["/".join(pick.choices(NAMES, k=pick.randint(1, 4))) for _ in range(PATHS_OF_EACH)]
-
-
-def ignores(rules: IgnoreRules, path: str) -> bool:
-    matches: Matches = ()
-    steps = path.split("/")
-    for count in range(1, len(steps) + 1):
-        matches = rules.match("/".join(steps[:count]), matches)
-    return rules.ignores(matches)
 
 
 @has_long_round
