@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
@@ -177,6 +177,10 @@ class Report:
             self.dropped += 1
             return
         self._kept[key] = found
+
+    def copy(self) -> Report:
+        """Return a report with the messages so far; what is added to either is not in the other."""
+        return replace(self, _kept=dict(self._kept), _repeated=list(self._repeated))
 
     def near(self, name: str, known: Iterable[str]) -> str:
         """Return a hint for a typo, up to a number of look-ups, as each takes time."""

@@ -50,6 +50,7 @@ from composeplat.plan.scheduling import check_pods_fit
 from composeplat.plan.security import check_security
 from composeplat.plan.services import (
     check_ports,
+    check_ports_of_nodes,
     container_ports,
     has_early_name,
     has_readiness_check,
@@ -136,6 +137,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
 
 def _check_services(checker: Checker, settings: Settings) -> None:
     check_pods_fit(checker, settings)
+    check_ports_of_nodes(checker)
     for service in checker.project.services.values():
         if service.container.hook_of:
             continue

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from composeplat.compose.model import Port, Service
+from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.origins import Checker, port_path
 from composeplat.names import clean, is_dns_label, is_label_key
 from composeplat.plan.desired import Manifest
@@ -156,3 +157,19 @@ def check_ports(checker: Checker, service: Service) -> None:
             checker.add("no-effect", path, "has a name that is invalid for Kubernetes, and is left out")
         if port.app_protocol and not is_label_key(port.app_protocol):
             checker.add("no-effect", path, "has an app_protocol that is invalid for Kubernetes, and is left out")
+
+
+def check_ports_of_nodes(checker: Checker) -> None:
+    """Report services that have the same port of their nodes: their pods can't run on one node."""
+    services = checker.project.services
+    holders: dict[tuple[int, str], str] = {}
+    for service in services.values():
+        owner = services.get(service.pod_owner, service)
+        if service.is_job or owner.networking.mode != HOST_NETWORK or owner.replicas == 0:
+            continue
+        for port in service.ports:
+            holder = holders.setdefault((port.target, port.protocol), owner.name)
+            if holder != owner.name:
+                message = f"has a port of its node that '{holder}' has too: their pods can't run on one node"
+                hint = "give one of them another port, or keep them on different nodes with placement.constraints"
+                checker.add("needs-cluster-setting", port_path(service.name, port), message, hint)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Loaded", "NoDefinition", "Reading", "Request", "find_logins", "load", "load_definition", "read"]
 
+_CODES_OF_VALUES = {"invalid-name", "invalid-type", "invalid-value", "unknown-key"}
+
 
 @record(kw_only=True)
 class Loaded:
@@ -90,20 +92,23 @@ def load(request: Request) -> Loaded:
     reading = read(request)
     origins = Origins()
     project = Project(services={}, volumes={})
-    # If a file could not be read, checks of the rest would report false errors.
-    if reading.complete:
-        home = reading.variables.lookup("HOME") or ""
-        ctx = Context(
-            reading.report,
-            reading.variables,
-            origins,
-            home,
-            references=reading.references,
-            full=reading.settings.full,
-            inactive=reading.inactive,
-            of_sources=reading.of_sources,
-        )
-        project = parse_project(reading.document, ctx)
+    found = reading.report if reading.complete else reading.report.copy()
+    home = reading.variables.lookup("HOME") or ""
+    ctx = Context(
+        found,
+        reading.variables,
+        origins,
+        home,
+        references=reading.references,
+        full=reading.settings.full,
+        inactive=reading.inactive,
+        of_sources=reading.of_sources,
+    )
+    parsed = parse_project(reading.document, ctx)
+    if not reading.complete:
+        _add_errors_of_values(found, reading.report)
+    else:
+        project = parsed
         project = with_shared_pods(Checker(project, origins, reading.report))
         project = with_model_variables(Checker(project, origins, reading.report))
         check_project(project, origins, reading.report)
@@ -128,6 +133,13 @@ def load(request: Request) -> Loaded:
         root=reading.root,
         files=reading.files,
     )
+
+
+def _add_errors_of_values(found: Report, report: Report) -> None:
+    """Add what no other file can be the reason for: where one could not be read, other findings may be false."""
+    for error in found.sorted():
+        if error.code in _CODES_OF_VALUES:
+            report.add(error.code, error.span, error.path, error.message, error.hint)
 
 
 def _texts_of(secrets: Iterable[FileObject]) -> Iterator[str]:
