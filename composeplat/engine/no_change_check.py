@@ -19,6 +19,7 @@ from typing import Self
 from composeplat.cluster.api import Api, ApiError
 from composeplat.compose.variables import Variables
 from composeplat.engine import pulumi_runs
+from composeplat.engine.build_files import Doubt, last_change
 from composeplat.engine.builder import builder_variables
 from composeplat.engine.changed_parts import (
     ChangedParts,
@@ -40,7 +41,7 @@ from composeplat.engine.no_change import (
     doubt_about_state,
     unchanged_resources,
 )
-from composeplat.engine.no_change_inputs import SWITCH, Doubt, gather_inputs, last_change
+from composeplat.engine.no_change_inputs import SWITCH, gather_inputs
 from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState

@@ -2,7 +2,7 @@
 
 Owns when a build needs Pulumi: if files, versions or variables have changed since the last build that ended well, or
 if the state has other images than it had then. The cluster is not asked, as a build changes nothing in it.
-Must not decide what the inputs of a build are: :mod:`~composeplat.engine.no_change_inputs` does.
+Must not decide what the inputs of a build are: :mod:`~composeplat.engine.build_files` does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from composeplat.engine.build_files import Doubt
 from composeplat.engine.builder import builder_variables
 from composeplat.engine.no_change import Digester, Record, doubt_about_inputs, doubt_about_state
 from composeplat.engine.no_change_check import (
@@ -23,7 +24,6 @@ from composeplat.engine.no_change_check import (
     raise_doubt,
     read_record,
 )
-from composeplat.engine.no_change_inputs import Doubt
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.stack import Stack

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.engine.no_change_inputs import Doubt
+from composeplat.engine.build_files import Doubt
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.unchanged_builds import image_facts, references_of
 from composeplat.plan import Plan
