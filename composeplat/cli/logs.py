@@ -30,6 +30,7 @@ from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import pods_path
 from composeplat.compose.values import BadValue, parse_seconds
 from composeplat.diagnostics import Exit, printable
+from composeplat.system.open_files import raise_open_file_limit
 from composeplat.system.records import record
 
 app = App()
@@ -144,7 +145,8 @@ def select_pods(pods: Iterable[Object], names: Container[str]) -> list[Object]:
 def follow_logs(
     access: Access, namespace: str, environment: str, names: Container[str], asked: LogQuery, note: Note
 ) -> Follower:
-    """Follow the logs of some services of an environment, by their names in the cluster."""
+    """Follow the logs of some services of an environment, by their names in the cluster; each has a connection."""
+    raise_open_file_limit()
     return Follower(
         access=access,
         namespace=namespace,

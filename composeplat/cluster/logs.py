@@ -21,10 +21,14 @@ from composeplat.cluster.connection import end_connection
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.log_cursor import NEVER, Cursor, LogTime, parse_time
 from composeplat.cluster.snapshot import Object, is_of_others, run_service_of, service_of_container
+from composeplat.diagnostics import ComposeplatError
+from composeplat.system.open_files import is_out_of_files, open_file_limit
 from composeplat.system.records import record
 from composeplat.system.threads import start_thread
 
 _RETRY_AFTER_S = 0.5
+#: Until others have ended, whose files are free then.
+_RETRY_WITHOUT_FILES_AFTER_S = 5.0
 #: For a slow reader.
 _MAX_BUFFERED_LINES = 10000
 
@@ -148,6 +152,10 @@ def _is_gone(error: ApiError) -> bool:
     return error.status in (http.client.BAD_REQUEST, http.client.NOT_FOUND)
 
 
+def _may_pass(error: ApiError) -> bool:
+    return error.status in _TRANSIENT or _is_gone(error)
+
+
 def _is_of_node(error: ApiError) -> bool:
     """Whether a kubelet may have failed, and not the API server; a dead one is waited for."""
     return error.status in UNAVAILABLE and (error.status != 0 or isinstance(error.__cause__, TimeoutError))
@@ -192,6 +200,7 @@ class Follower:
     _followed: set[Key] = field(default_factory=set)
     _is_unreachable: bool = False
     """Whether a server that does not answer was reported; the next one that answers ends that."""
+    _has_reported_files: bool = False
     _live: LiveList = field(init=False)
 
     def __post_init__(self) -> None:
@@ -269,6 +278,15 @@ class Follower:
             self._is_unreachable = True
             self.note(f"{error}; trying again")
 
+    def _report_open_files(self) -> None:
+        """Note once that not all containers can be followed, as each needs a connection."""
+        if not self._has_reported_files:
+            self._has_reported_files = True
+            self.note(
+                f"not all logs can be followed: this process may have {open_file_limit()} files open; "
+                "name some services, or raise the limit with ulimit -n"
+            )
+
     def _begin(self, pod: Object, cursors: dict[Key, Cursor]) -> None:
         for container in _started(pod):
             key = _key(pod, str(container["name"]))
@@ -285,8 +303,12 @@ class Follower:
                 try:
                     self._follow_once(api, pod, key[1], cursor)
                     has_reported = False
-                except ApiError as error:
-                    if error.status not in (*_TRANSIENT, http.client.BAD_REQUEST, http.client.NOT_FOUND):
+                except ComposeplatError as error:
+                    if is_out_of_files(error.__cause__):
+                        self._report_open_files()
+                        self._ended.wait(_RETRY_WITHOUT_FILES_AFTER_S)
+                        continue
+                    if not isinstance(error, ApiError) or not _may_pass(error):
                         raise
                     # Other failures of the server are reported by the thread that lists pods; a pod may be ending.
                     if isinstance(error.__cause__, TimeoutError):
@@ -328,6 +350,9 @@ class Follower:
             if not _is_gone(error):
                 raise
             return
+        finally:
+            # Each log that is followed has one connection, not two.
+            api.close()
         cursor.begin()
         for line in text.split("\n"):
             self._take(pod, container, cursor, line)

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,12 +75,14 @@ class Followed:
         return self.process.wait(timeout=10)
 
 
-def follow(environment: Environment, *args: str) -> Followed:
+def follow(environment: Environment, *args: str, open_files: tuple[int, int] | None = None) -> Followed:
+    """Follow logs; ``open_files`` is the number of files that the command may have open, and that it may ask for."""
     path = environment.folder / f"printed-{len(environment.started)}"
+    limit = ["prlimit", f"--nofile={open_files[0]}:{open_files[1]}"] if open_files else []
     with path.open("w") as stream, path.with_suffix(".stderr").open("w") as output:
         process = subprocess.Popen(
-            environment.command_line("logs", "--follow", *args), cwd=environment.folder, env=environment.variables,
-            text=True,
+            [*limit, *environment.command_line("logs", "--follow", *args)],
+            cwd=environment.folder, env=environment.variables, text=True,
             stdin=subprocess.DEVNULL, stdout=stream, stderr=output,
         )  # fmt: skip
     environment.started.append(process)
@@ -292,6 +295,34 @@ def test_a_restart_while_it_is_cut(environment: Environment, server: ApiServer) 
     followed.until("run 2 end")
     followed.end()
     assert_whole(followed.printed, 2)
+
+
+def test_more_containers_than_open_files(environment: Environment) -> None:
+    """A low limit, as that of a shell of macOS, is raised; where that is not allowed, a note says what is missing."""
+    talking = ["sh", "-c", "trap exit TERM; while :; do echo from $$HOSTNAME; sleep 0.2; done"]
+    app = {"image": "busybox:1.37", "command": talking, "stop_grace_period": "0s", "scale": 24}
+    environment.deploy(json.dumps({"services": {"app": app}})).expect()
+    pods = {pod["metadata"]["name"] for pod in environment.pods("app")}
+
+    def talkers(followed: Followed) -> set[str]:
+        """The pods of which more than the first line came."""
+        found = Counter(re.findall(r"from (\S+)$", followed.printed, re.MULTILINE))
+        return {name for name, count in found.items() if count > 3}
+
+    args = ("--tail", "1")
+    raised, low = follow(environment, *args, open_files=(24, 4096)), follow(environment, *args, open_files=(24, 24))
+    until(lambda: talkers(raised) == pods)
+    until(lambda: talkers(low))
+    errors = [item.path.with_suffix(".stderr") for item in (raised, low)]
+    until(errors[1].read_text)
+
+    assert errors[0].read_text() == ""
+    assert errors[1].read_text() == (
+        "not all logs can be followed: this process may have 24 files open; "
+        "name some services, or raise the limit with ulimit -n\n"
+    )
+    assert talkers(low) < pods
+    assert [item.end() for item in (raised, low)] == [130, 130]
 
 
 def test_follow_through_silence(environment: Environment) -> None:
