@@ -31,7 +31,7 @@ def serve(program: Callable[[], None]) -> Iterator[str]:
     server = grpc.server(executor, options=pulumi_sdk.CHANNEL_OPTIONS.find())
     pulumi_sdk.ADD_LANGUAGE_SERVER.find()(pulumi_sdk.LANGUAGE_SERVER.find()(run), server)
     port = server.add_insecure_port("127.0.0.1:0")
-    with _without_stack_traces(), _without_debug_log():
+    with _without_stack_traces(), _without_debug_log(), _without_proxies():
         server.start()
         try:
             yield f"127.0.0.1:{port}"
@@ -59,6 +59,11 @@ def _without_stack_traces() -> contextlib.AbstractContextManager[None]:
 def _without_debug_log() -> contextlib.AbstractContextManager[None]:
     """Suppress the SDK's debug log: five calls to the engine for each resource, a third of a preview."""
     return _replaced(pulumi_sdk.LOG_DEBUG, _ignore)
+
+
+def _without_proxies() -> contextlib.AbstractContextManager[None]:
+    """Connect to Pulumi directly: gRPC would ask the proxy of ``http_proxy`` for an address of this machine."""
+    return _replaced(pulumi_sdk.CLIENT_OPTIONS, [*pulumi_sdk.CLIENT_OPTIONS.find(), ("grpc.enable_http_proxy", 0)])
 
 
 @contextlib.contextmanager

@@ -96,6 +96,11 @@ _STATE_FAILURES = (
         r"unable to read PULUMI_CONFIG_PASSPHRASE_FILE: (.*)",
         "the passphrase of the state can't be read: {0}",
     ),
+    _Row(
+        r'performing HTTP request: \w+ "(https?://[^/"]+)[^"]*": (.*)',
+        "Pulumi's service at {0}, which keeps the state, can't be reached: {1}",
+        "check the network and PULUMI_BACKEND_URL; without it and PULUMI_ACCESS_TOKEN the state is kept in files here",
+    ),
 )
 _BACKEND_FAILURES = (
     _Row(r"no space left on device|XMinioStorageFull", FULL_DISK, FREE_SPACE, ComposeplatError),

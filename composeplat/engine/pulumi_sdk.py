@@ -45,6 +45,7 @@ class SdkName:
 
 LANGUAGE_SERVER = SdkName("pulumi.automation._server", "LanguageServer")
 CHANNEL_OPTIONS = SdkName("pulumi.runtime._grpc_settings", "_GRPC_CHANNEL_OPTIONS")
+CLIENT_OPTIONS = SdkName("pulumi.runtime.settings", "_GRPC_CHANNEL_OPTIONS")
 ADD_LANGUAGE_SERVER = SdkName("pulumi.runtime.proto.language_pb2_grpc", "add_LanguageRuntimeServicer_to_server")
 SETTINGS = SdkName("pulumi.runtime.settings", "SETTINGS")
 GET_STACK_TRACE = SdkName("pulumi.runtime.resource", "_get_stack_trace")
@@ -53,6 +54,7 @@ LOG_DEBUG = SdkName("pulumi.log", "debug")
 SDK_NAMES = (
     LANGUAGE_SERVER,
     CHANNEL_OPTIONS,
+    CLIENT_OPTIONS,
     ADD_LANGUAGE_SERVER,
     SETTINGS,
     GET_STACK_TRACE,

@@ -584,8 +584,9 @@ _KEYS = "correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in again wi
 AGAIN = "then run this again: what was done is recorded, or found by its labels"
 KINDS = "file://, s3://, gs://, azblob://, postgres://, http://, https://"
 WRONG_SIGNATURE = "The request signature we calculated does not match the signature you provided"
+_REFUSED = f"dial tcp {NOWHERE}: connect: connection refused"
 _NO_SERVER = (
-    f"the state backend can't be reached: dial tcp {NOWHERE}: connect: connection refused",
+    f"the state backend can't be reached: {_REFUSED}",
     f"check that it runs, and PULUMI_BACKEND_URL; {AGAIN}",
 )
 UNUSABLE: Mapping[str, tuple[str, str, str]] = {
@@ -615,6 +616,11 @@ UNUSABLE: Mapping[str, tuple[str, str, str]] = {
     ),
     "no-bucket": ("{bucket}", "the bucket of the state does not exist", "create it, or correct PULUMI_BACKEND_URL"),
     "no-endpoint": (f"s3://state?region=us-east-1&endpoint=http://{NOWHERE}&use_path_style=true", *_NO_SERVER),
+    "no-service": (
+        f"http://{NOWHERE}",
+        f"Pulumi's service at http://{NOWHERE}, which keeps the state, can't be reached: {_REFUSED}",
+        "check the network and PULUMI_BACKEND_URL; without it and PULUMI_ACCESS_TOKEN the state is kept in files here",
+    ),
     "unknown-kind": (
         f"postgresql://{USER}:{PASSWORD}@{NOWHERE}/state",
         f"the backend 'postgresql://{USER}:****@{NOWHERE}/state' is of an unknown kind; kinds are: {KINDS}",
@@ -627,7 +633,11 @@ UNUSABLE: Mapping[str, tuple[str, str, str]] = {
 def test_backend_that_can_not_be_used(machine: Machine, minio: Minio, postgres: Postgres, case: str) -> None:
     """What is wrong with a backend is one message with a hint, and no message has the password of its URL."""
     url, message, hint = UNUSABLE[case]
-    wrong = {"wrong-key": {"AWS_ACCESS_KEY_ID": "nobody"}, "wrong-secret": {"AWS_SECRET_ACCESS_KEY": "not-the-key"}}
+    wrong = {
+        "wrong-key": {"AWS_ACCESS_KEY_ID": "nobody"},
+        "wrong-secret": {"AWS_SECRET_ACCESS_KEY": "not-the-key"},
+        "no-service": {"PULUMI_ACCESS_TOKEN": "not-the-key"},
+    }
     places = {"minio": minio.url, "bucket": minio.url_of("missing"), "wrong": postgres.url_of("state", "not-the-key")}
     url = url.format(postgres=postgres.url.partition("/state?")[0], **places)
     machine.variables = {**minio.variables, "PULUMI_BACKEND_URL": url, **wrong.get(case, {})}

@@ -87,6 +87,16 @@ def test_a_relative_kubeconfig(environment: Environment, args: tuple[str, ...], 
     assert len(environment.pods("web")) == 1
 
 
+def test_proxies_that_reach_nothing_here(environment: Environment) -> None:
+    """Pulumi and its program, which run here, need no proxy; gRPC would ask those of these names for any address."""
+    environment.write(TEXT)
+    proxies = dict.fromkeys(("grpc_proxy", "https_proxy", "http_proxy"), "http://127.0.0.1:9")
+
+    environment.platform("deploy", **proxies, no_proxy="", NO_PROXY="").expect()
+
+    assert len(environment.pods("web")) == 1
+
+
 def test_a_state_of_a_user_with_few_rights(environment: Environment, account: Path, tmp_path: Path) -> None:
     """Who may not read `kube-system` deploys all the same, and a user with that right continues from that state."""
     shared = {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
