@@ -18,10 +18,19 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.connection import Connector, OnOpen, OnSilence, follow_lines, why_refused, why_unreachable
+from composeplat.cluster.connection import (
+    Connector,
+    OnOpen,
+    OnSilence,
+    StreamLimits,
+    follow_lines,
+    why_refused,
+    why_unreachable,
+)
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
 from composeplat.cluster.http_headers import is_from_api_server, pause_after, request_headers
+from composeplat.cluster.log_lines import MAX_PART_BYTES, LogPart, join_parts
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 
 logger = logging.getLogger(__name__)
@@ -216,10 +225,9 @@ class Api:
         finally:
             self.close()
 
-    def lines(self, path: str, on_open: OnOpen = None) -> Generator[str, None, None]:
-        """Yield the lines of a followed log, until it ends; ``on_open`` as in :meth:`watch`."""
-        for line in self._stream(path, "*/*", on_open):
-            yield line.decode("utf-8", "replace").rstrip("\n")
+    def lines(self, path: str, on_open: OnOpen = None) -> Generator[LogPart, None, None]:
+        """Yield the lines of a followed log, long ones in parts, until it ends; ``on_open`` as in :meth:`watch`."""
+        yield from join_parts(self._stream(path, "*/*", on_open, StreamLimits(max_bytes=MAX_PART_BYTES)))
 
     def watch(
         self, path: str, version: str, *, seconds: int = 60, on_open: OnOpen = None, on_silence: OnSilence = None
@@ -231,12 +239,11 @@ class Api:
         """
         query = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
         path += ("&" if "?" in path else "?") + query
-        for line in self._stream(path, "application/json", on_open, _MAX_WATCH_SILENCE_S, on_silence):
+        limits = StreamLimits(max_silence_s=_MAX_WATCH_SILENCE_S, on_silence=on_silence)
+        for line in self._stream(path, "application/json", on_open, limits):
             yield self._decoded(line)
 
-    def _stream(
-        self, path: str, accept: str, on_open: OnOpen, max_silence_s: float | None = None, on_silence: OnSilence = None
-    ) -> Generator[bytes, None, None]:
+    def _stream(self, path: str, accept: str, on_open: OnOpen, limits: StreamLimits) -> Generator[bytes, None, None]:
         """Yield the lines of a response without an end, over a connection of its own."""
         for may_renew in (True, False):
             credential = self._current()
@@ -253,7 +260,7 @@ class Api:
                     raise _refusal(answer, answer.read(), self.access)
                 if on_open is not None:
                     on_open(sock)
-                yield from follow_lines(sock, answer, max_silence_s, on_silence)
+                yield from follow_lines(sock, answer, limits)
             except _FAILURES as error:
                 raise self._unreachable(error) from error
             finally:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterator
 from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential
 from composeplat.diagnostics import MissingPiece, printable
+from composeplat.system.records import record
 
 #: OpenSSL's names of an answer that is no TLS.
 _WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
@@ -144,20 +145,29 @@ def end_connection(sock: socket.socket) -> None:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-def follow_lines(
-    sock: socket.socket, answer: http.client.HTTPResponse, max_silence_s: float | None, on_silence: OnSilence
-) -> Iterator[bytes]:
+@record(kw_only=True)
+class StreamLimits:
+    """How long a response without an end may be silent, and in which pieces its lines come."""
+
+    max_silence_s: float | None = None
+    on_silence: OnSilence = None
+    """Called once it was silent for that long."""
+    max_bytes: int = -1
+    """About the size of the pieces of a longer line; without a limit, a line is one piece."""
+
+
+def follow_lines(sock: socket.socket, answer: http.client.HTTPResponse, limits: StreamLimits) -> Iterator[bytes]:
     """Yield the lines of a response without an end, until its connection was silent for as long as it may be."""
-    sock.settimeout(max_silence_s)
+    sock.settimeout(limits.max_silence_s)
     _keep_alive(sock)
     while True:
         try:
-            line = answer.readline()
+            line = answer.readline(limits.max_bytes)
         except TimeoutError as error:
             if error.errno is not None:  # the system has detected a dead connection
                 raise
-            if on_silence is not None:
-                on_silence()
+            if limits.on_silence is not None:
+                limits.on_silence()
             return
         if not line:
             return

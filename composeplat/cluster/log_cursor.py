@@ -5,9 +5,12 @@ Owns which lines are new. Must not read a log.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from composeplat.cluster.log_lines import LogPart
 
 #: A container's two streams are timestamped apart, so that a line may be older than the line before it.
 _MAX_DISORDER_S = 1
@@ -41,6 +44,12 @@ class Cursor:
     _seen: dict[int, Counter[str]] = field(default_factory=dict)
     """The lines of the last seconds, by second."""
     _again: dict[int, Counter[str]] = field(default_factory=dict)
+    _time: str = ""
+    """The timestamp of the line whose further parts are read."""
+    _unfinished: tuple[str, int] = ("", 0)
+    """The timestamp of a line that had no end yet, and how many of its characters were read."""
+    _to_skip: float | None = None
+    """How many characters more of the current line are dropped; None for one that is new."""
 
     @property
     def since(self) -> str:
@@ -57,22 +66,53 @@ class Cursor:
         """Drop lines before a time, which were not requested, in later reads."""
         self._floor = time
 
-    def take(self, line: str) -> tuple[str, str] | None:
-        """Return the timestamp and the text of a line; None if it was read before, or is not the container's."""
-        time, _, text = line.partition(" ")
-        parsed = parse_time(time)
-        if parsed is None:
-            # The kubelet's own message, for a log that it does not have.
+    def take(self, part: LogPart) -> tuple[str, str] | None:
+        """Return the timestamp and the text of a line or a part; None if it was read before, or is no container's."""
+        if not part.is_first:
+            return self._take_further(part)
+        self._time, _, text = part.text.partition(" ")
+        parsed = parse_time(self._time)
+        # Without a time it is the kubelet's own message, for a log that it does not have.
+        if parsed is None or self._was_read(parsed, part.text):
+            self._to_skip = self._read_before(parsed) - len(text)
             return None
-        if self._again:
-            known = self._again.get(parsed[0])
-            if known and known[line]:
-                known[line] -= 1
+        self._to_skip = None
+        self._note(parsed, part.text)
+        self._unfinished = ("", 0) if part.is_last else (self._time, len(text))
+        return self._time, text
+
+    def _take_further(self, part: LogPart) -> tuple[str, str] | None:
+        """Continue a line: one that had no end when it was read before is new from there on."""
+        text = part.text
+        if self._to_skip is not None:
+            if self._to_skip >= len(text):
+                self._to_skip -= len(text)
                 return None
-            if self._floor is not None and parsed < self._floor:
-                return None
-        self._note(parsed, line)
-        return time, text
+            text = text[int(max(self._to_skip, 0)) :]
+            self._to_skip = None
+        time, read = self._unfinished
+        self._unfinished = ("", 0) if part.is_last else (time or self._time, read + len(text))
+        return self._time, text
+
+    def _read_before(self, time: LogTime | None) -> float:
+        """How much was read of a line that begins as one that is dropped.
+
+        A read may begin in the middle of a line without an end: then its timestamp is new, and before the floor.
+        """
+        own, read = self._unfinished
+        return read if own and (own == self._time or self._is_below_floor(time)) else math.inf
+
+    def _was_read(self, time: LogTime, line: str) -> bool:
+        if not self._again:
+            return False
+        known = self._again.get(time[0])
+        if known and known[line]:
+            known[line] -= 1
+            return True
+        return self._is_below_floor(time)
+
+    def _is_below_floor(self, time: LogTime | None) -> bool:
+        return self._floor is not None and time is not None and time < self._floor
 
     def _note(self, time: LogTime, line: str) -> None:
         if self.latest is None or time > self.latest:

@@ -20,6 +20,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.connection import end_connection
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.log_cursor import NEVER, Cursor, LogTime, parse_time
+from composeplat.cluster.log_lines import LogPart, split_lines
 from composeplat.cluster.snapshot import Object, is_of_others, run_service_of, service_of_container
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system.open_files import is_out_of_files, open_file_limit
@@ -113,14 +114,15 @@ def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, c
         last = api.text(_path(namespace, pod, container, LogQuery(tail=1).query))
     taken: list[tuple[str, str]] = []
     if asked.tail != 0:
-        lines = api.text(_path(namespace, pod, container, asked.query)).split("\n")
-        taken = [entry for entry in map(cursor.take, lines) if entry]
+        parts = split_lines(api.text(_path(namespace, pod, container, asked.query)))
+        taken = [entry for entry in map(cursor.take, parts) if entry]
     if asked.since:
         # The API selects by whole seconds.
         earliest = parse_time(asked.since) or NEVER
         taken = [entry for entry in taken if (parse_time(entry[0]) or NEVER) >= earliest]
     if cursor.latest is None and last:
-        cursor.take(last.removesuffix("\n"))
+        for part in split_lines(last):
+            cursor.take(part)
     first = parse_time(taken[0][0]) if taken else cursor.latest
     if first is not None:
         cursor.leave_out_before(first)
@@ -333,12 +335,12 @@ class Follower:
         path = _path(self.namespace, str(pod["metadata"]["name"]), container, {"follow": "true", **since})
         key = _key(pod, container)
         with contextlib.closing(api.lines(path, functools.partial(self._opened, key))) as lines:
-            for number, line in enumerate(lines):
+            for number, part in enumerate(lines):
                 if number == 0:
                     # Between the two requests there may have been another run.
                     self._take_previous(api, pod, container, cursor)
                     cursor.begin()
-                self._take(pod, container, cursor, line)
+                self._take(pod, container, cursor, part)
 
     def _take_previous(self, api: Api, pod: Object, container: str, cursor: Cursor) -> None:
         if not cursor.since:
@@ -354,11 +356,11 @@ class Follower:
             # Each log that is followed has one connection, not two.
             api.close()
         cursor.begin()
-        for line in text.split("\n"):
-            self._take(pod, container, cursor, line)
+        for part in split_lines(text):
+            self._take(pod, container, cursor, part)
 
-    def _take(self, pod: Object, container: str, cursor: Cursor, line: str) -> None:
-        taken = cursor.take(line)
+    def _take(self, pod: Object, container: str, cursor: Cursor, part: LogPart) -> None:
+        taken = cursor.take(part)
         if taken is not None:
             self._put(_line(pod, container, *taken))
 

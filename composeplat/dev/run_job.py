@@ -121,8 +121,8 @@ class RunJob:
             try:
                 if end is None and self._has_ended(self._pod(pod)):
                     end = Deadline(_END_TIMEOUT_S)
-                for line in self.api.lines(self._log_path(pod, cursor)):
-                    taken = cursor.take(line)
+                for part in self.api.lines(self._log_path(pod, cursor)):
+                    taken = cursor.take(part)
                     if taken is not None:
                         yield taken[1]
                 # Once it has ended, one more read has the last lines.

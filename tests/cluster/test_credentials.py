@@ -73,7 +73,7 @@ def ask(api: Api, way: str) -> list[Any]:
     if way == "object_metadata":
         return list(api.object_metadata("/pods"))
     if way == "lines":
-        return [json.loads(line) for line in api.lines("/log")]
+        return [json.loads(part.text) for part in api.lines("/log")]
     return list(api.watch("/pods", "1"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -12,6 +12,7 @@ import pytest
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.log_cursor import Cursor, parse_time
+from composeplat.cluster.log_lines import MAX_PART_BYTES, LogPart, join_parts, split_lines
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, read_logs
 from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import (
@@ -38,7 +39,7 @@ LINES = [
 
 
 def texts(cursor: Cursor, lines: list[str]) -> list[str]:
-    return [taken[1] for taken in map(cursor.take, lines) if taken]
+    return [taken[1] for taken in map(cursor.take, map(LogPart, lines)) if taken]
 
 
 def started(service: str = "web", suffix: str = "x7k2p") -> Object:
@@ -134,12 +135,61 @@ def test_unrequested_services() -> None:
 
 def test_messages_of_the_kubelet() -> None:
     """What has no moment is no line of the container."""
-    assert Cursor().take("unable to retrieve container logs for containerd://1") is None
+    assert Cursor().take(LogPart("unable to retrieve container logs for containerd://1")) is None
 
 
 def test_an_empty_line() -> None:
     """A line without text is a line."""
-    assert Cursor().take("2025-06-01T12:00:00Z ") == ("2025-06-01T12:00:00Z", "")
+    assert Cursor().take(LogPart("2025-06-01T12:00:00Z ")) == ("2025-06-01T12:00:00Z", "")
+
+
+# long lines -----------------------------------------------------------------------------------------------------------
+
+TIME = "2025-06-01T12:00:00.100000001Z"
+
+
+def taken_text(cursor: Cursor, text: str, pieces: Iterable[bytes] | None = None) -> str:
+    """What a cursor takes of a log that is read as a whole, or that comes in pieces."""
+    parts = split_lines(text) if pieces is None else join_parts(pieces)
+    return "".join(taken[1] for taken in map(cursor.take, parts) if taken)
+
+
+@pytest.mark.parametrize("size", [0, 1, MAX_PART_BYTES // 4, *range(MAX_PART_BYTES - 40, MAX_PART_BYTES + 5), 50_000])
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("letter", ["a", "ä", "語"])
+def test_parts_of_a_line(size: int, end: str, letter: str) -> None:
+    """A line has the same parts in whatever pieces it comes, none of them too long, and no character is cut."""
+    line = f"{TIME} {letter * size}{end}"
+    parts = list(split_lines(line))
+
+    for length in (1000, 7777, MAX_PART_BYTES, MAX_PART_BYTES + 6000):
+        raw = line.encode()
+        assert list(join_parts(raw[at : at + length] for at in range(0, len(raw), length))) == parts
+    assert "".join(part.text for part in parts) == line.removesuffix("\n")
+    assert max(len(part.text.encode()) for part in parts) < MAX_PART_BYTES + 4
+    assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
+    assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [bool(end)]
+
+
+def test_a_line_without_an_end() -> None:
+    """It continues where it ended before, however often it is read again, also where that was within a part."""
+    cursor = Cursor()
+    log = f"{TIME} {'a' * 40_000}"
+    found = [taken_text(cursor, log)]
+    for more in ("b" * 30_000, "c" * 5, "d" * 70_000, "\n", f"{TIME[:-1]}2Z new\n"):
+        log += more
+        cursor.begin()
+        found.append(taken_text(cursor, log, [line.encode() for line in log.splitlines(keepends=True)]))
+    assert found == ["a" * 40_000, "b" * 30_000, "c" * 5, "d" * 70_000, "", "new"]
+
+
+def test_a_long_line_again() -> None:
+    """A long line that had an end is dropped with all of its parts, also beside one that has none yet."""
+    cursor = Cursor()
+    log = f"{TIME} {'a' * 100_000}\n{TIME[:-1]}2Z {'b' * 20_000}"
+    assert len(taken_text(cursor, log)) == 120_000
+    cursor.begin()
+    assert taken_text(cursor, f"{log}{'c' * 10}") == "c" * 10
 
 
 @pytest.mark.parametrize(
@@ -152,7 +202,7 @@ def test_an_empty_line() -> None:
 def test_since(line: str, since: str) -> None:
     """It is asked from a second before the last line on."""
     cursor = Cursor()
-    cursor.take(line)
+    cursor.take(LogPart(line))
     assert since == cursor.since
 
 

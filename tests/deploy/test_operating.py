@@ -297,6 +297,26 @@ def test_a_restart_while_it_is_cut(environment: Environment, server: ApiServer) 
     assert_whole(followed.printed, 2)
 
 
+def test_a_line_without_an_end(environment: Environment) -> None:
+    """A long line comes in parts before it has an end, and each part once, whenever following began."""
+    words = "x=$$(head -c 1000 /dev/zero | tr '\\0' %s); for i in $$(seq 100); do printf %%s $$x; done; "
+    program = words % "a" + "until [ -e /speak ]; do sleep 0.2; done; " + words % "b" + "echo; sleep 600 & wait"
+    app = {"image": "busybox:1.37", "command": ["sh", "-c", f"trap exit TERM; {program}"], "stop_grace_period": "0s"}
+    environment.deploy(json.dumps({"services": {"app": app}})).expect()
+    followed = follow(environment, "--no-prefix")
+    until(lambda: followed.printed.count("a") > 80_000)
+    late = follow(environment, "--no-prefix")
+    until(lambda: late.printed.count("a") > 80_000)
+    (pod,) = environment.pods("app")
+    environment.exec(pod["metadata"]["name"], "touch", "/speak")
+    until(lambda: followed.printed.count("b") == late.printed.count("b") == 100_000)
+
+    for printed in (followed.printed, late.printed, environment.platform("logs", "--no-prefix").expect().stdout):
+        assert (printed.count("a"), printed.count("b")) == (100_000, 100_000)
+        assert max(map(len, printed.splitlines())) <= 16 * 1024
+    assert [item.end() for item in (followed, late)] == [130, 130]
+
+
 def test_more_containers_than_open_files(environment: Environment) -> None:
     """A low limit, as that of a shell of macOS, is raised; where that is not allowed, a note says what is missing."""
     talking = ["sh", "-c", "trap exit TERM; while :; do echo from $$HOSTNAME; sleep 0.2; done"]

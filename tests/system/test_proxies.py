@@ -241,7 +241,7 @@ def test_api_behind_a_proxy(tmp_path: Path, keys: Path, behind: Server, tunnel: 
     environment = {"HTTPS_PROXY": url} if by == "variable" else {"NO_PROXY": "*"}
     with api_behind(tmp_path, keys, behind, environment, url if by == "kubeconfig" else "") as api:
         assert api.items("/pods") == []
-        assert list(api.lines("/log")) == ['{"items": []}']
+        assert [part.text for part in api.lines("/log")] == ['{"items": []}']
         assert list(api.watch("/pods", "1")) == [{"items": []}]
 
     assert tunnel.asked == [f"CONNECT api.behind.invalid:{behind.port}"] * 3
