@@ -49,7 +49,8 @@ class LiveList:
         self._failure: Exception | None = None
         self._cache = ObjectCache()
         self._is_listed = False
-        self._listed_at = 0.0
+        self.listed_at = 0.0
+        """When the last list was requested."""
         self._list_failure: ApiError | None = None
         """Why the last list can't be had; it holds until the next one, as the objects of the watch are old."""
         self._stream = WatchStream(
@@ -66,7 +67,7 @@ class LiveList:
         """Return the objects as they are now; where they can't be watched, as they were listed a moment ago."""
         if self._failure is not None:
             raise self._failure
-        if not self._is_listed or (self.is_broken and time.monotonic() - self._listed_at >= _POLL_INTERVAL_S):
+        if not self._is_listed or (self.is_broken and time.monotonic() - self.listed_at >= _POLL_INTERVAL_S):
             self._list(api)
         elif self.is_broken and self._list_failure is not None:
             raise self._list_failure
@@ -76,7 +77,7 @@ class LiveList:
         return self._cache.objects
 
     def _list(self, api: Api) -> None:
-        self._listed_at = time.monotonic()
+        self.listed_at = time.monotonic()
         try:
             objects, version = api.list_with_version(self._stream.path)
         except ApiError as error:

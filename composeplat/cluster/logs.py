@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.client
+import math
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -201,7 +203,8 @@ class Follower:
     _instances: dict[Key, _Instance] = field(default_factory=dict)
     _followed: set[Key] = field(default_factory=set)
     _is_unreachable: bool = False
-    """Whether a server that does not answer was reported; the next one that answers ends that."""
+    """Whether a server that does not answer was reported; the next answer ends that."""
+    _answered_at: float = -math.inf
     _has_reported_files: bool = False
     _live: LiveList = field(init=False)
 
@@ -250,7 +253,7 @@ class Follower:
 
     def _opened(self, key: Key, sock: socket.socket) -> None:
         self._sockets[key] = sock
-        self._is_unreachable = False
+        self._note_answer()
         if self._ended.is_set():
             end_connection(sock)
 
@@ -268,15 +271,21 @@ class Follower:
                 self._live.wait()
                 try:
                     pods = self.select(self._live.read(api))
-                    self._is_unreachable = False
+                    self._note_answer()
                 except ApiError as error:
                     if error.status not in _TRANSIENT:
                         raise
-                    self._report(error)
+                    self._report(error, self._live.listed_at)
 
-    def _report(self, error: ApiError) -> None:
-        """Note once that the server does not answer, whichever thread sees it first."""
-        if not self._is_unreachable:
+    def _note_answer(self) -> None:
+        self._is_unreachable, self._answered_at = False, time.monotonic()
+
+    def _report(self, error: ApiError, began: float) -> None:
+        """Note once that the server does not answer, whichever thread sees it first.
+
+        It may have answered another request since the one that failed began.
+        """
+        if not self._is_unreachable and self._answered_at < began:
             self._is_unreachable = True
             self.note(f"{error}; trying again")
 
@@ -301,7 +310,7 @@ class Follower:
         has_reported = False
         with Api(self.access) as api:
             while not self._ended.is_set() and key in self._instances:
-                before = self._instances.get(key)
+                before, began = self._instances.get(key), time.monotonic()
                 try:
                     self._follow_once(api, pod, key[1], cursor)
                     has_reported = False
@@ -314,7 +323,7 @@ class Follower:
                         raise
                     # Other failures of the server are reported by the thread that lists pods; a pod may be ending.
                     if isinstance(error.__cause__, TimeoutError):
-                        self._report(error)
+                        self._report(error, began)
                     elif not has_reported and error.status and not _is_gone(error):
                         self.note(f"the log of {pod['metadata']['name']} can't be read: {error}; trying again")
                         has_reported = True

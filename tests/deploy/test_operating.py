@@ -299,8 +299,8 @@ def test_a_restart_while_it_is_cut(environment: Environment, server: ApiServer) 
 
 def test_a_line_without_an_end(environment: Environment) -> None:
     """A long line comes in parts before it has an end, and each part once, whenever following began."""
-    words = "x=$$(head -c 1000 /dev/zero | tr '\\0' %s); for i in $$(seq 100); do printf %%s $$x; done; "
-    program = words % "a" + "until [ -e /speak ]; do sleep 0.2; done; " + words % "b" + "echo; sleep 600 & wait"
+    writing = "x=$$(head -c 1000 /dev/zero | tr '\\0' %s); for i in $$(seq 100); do printf %%s $$x; done; "
+    program = writing % "a" + "until [ -e /speak ]; do sleep 0.2; done; " + writing % "b" + "echo; sleep 600 & wait"
     app = {"image": "busybox:1.37", "command": ["sh", "-c", f"trap exit TERM; {program}"], "stop_grace_period": "0s"}
     environment.deploy(json.dumps({"services": {"app": app}})).expect()
     followed = follow(environment, "--no-prefix")
