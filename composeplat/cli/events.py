@@ -35,13 +35,14 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
         found = events_of(view, api, api.items(events_path(view)))
+        now = datetime.fromtimestamp(api.server_time, UTC)
     if as_json:
         write_json(events_document(view.environment, view.namespace, found))
     elif not found:
         progress.conclude(f"there are no events of {view.environment} in namespace {view.namespace}")
     else:
         color = wants_color(sys.stdout)
-        write_output(events_table(found, datetime.now(UTC), width=terminal_width(), color=color))
+        write_output(events_table(found, now, width=terminal_width(), color=color))
     return Exit.DONE
 
 

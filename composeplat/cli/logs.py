@@ -111,7 +111,7 @@ def _report_no_pods(view: EnvironmentView) -> None:
 
 def _endings(view: EnvironmentView, snapshot: Snapshot, *, has_lines: bool) -> Iterator[str]:
     """List the messages after the lines: why a job failed, and why there may be no lines."""
-    rows = status_rows(view.queries(snapshot.workloads), snapshot, datetime.now(UTC))
+    rows = status_rows(view.queries(snapshot.workloads), snapshot, datetime.fromtimestamp(snapshot.time, UTC))
     with_pods = {service for pod in snapshot.pods for service in services_of(pod)}
     if all(row.state == "absent" for row in rows):
         yield _absence(view, snapshot)

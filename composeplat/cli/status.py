@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -110,9 +110,10 @@ def _resumptions() -> Iterator[list[int]]:
 
 
 def _screen(view: EnvironmentView, rows: list[StatusRow], reader: StatusReader) -> str:
-    now, color = datetime.now(UTC), wants_color(sys.stdout)
-    width = terminal_width()
-    screen = status_screen(view.environment, view.namespace, rows, now, urls=reader.urls, width=width, color=color)
+    width, color = terminal_width(), wants_color(sys.stdout)
+    screen = status_screen(
+        view.environment, view.namespace, rows, reader.now, urls=reader.urls, width=width, color=color
+    )
     # The note of it is cleared from the screen with the rows before.
     return f"{screen}\n{_one_line(reader.problem)}; trying again\n" if reader.problem else screen
 
@@ -181,11 +182,16 @@ class StatusReader:
             self._snapshot, self._addresses_read = snapshot, time.monotonic()
         self.urls = tuple(dict.fromkeys(address.url for address in self._addresses))
         queries = self._view.queries(snapshot.workloads, self._addresses)
-        rows = status_rows(queries, snapshot, datetime.now(UTC))
+        rows = status_rows(queries, snapshot, self.now)
         return [
             replace(_with_reason(row, self._view, self._reasons), developer=_developer(query, snapshot))
             for row, query in zip(rows, queries, strict=True)
         ]
+
+    @property
+    def now(self) -> datetime:
+        """The time by the clock of the cluster."""
+        return self._watcher.now
 
     @property
     def latest(self) -> Snapshot | None:

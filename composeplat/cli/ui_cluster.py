@@ -161,7 +161,7 @@ class ClusterStatus:
             replace(service, urls=tuple(self._urls.get(service.cluster_name, ())))
             for service in services_of(snapshot, self._place)
         ]
-        return [self._with_lines(row) for row in status_rows(services, snapshot, datetime.now(UTC))]
+        return [self._with_lines(row) for row in status_rows(services, snapshot, self._watcher.now)]
 
     def _with_lines(self, row: StatusRow) -> StatusRow:
         return replace(row, lines=self._reasons.lines(row.cause)) if row.cause and row.problem else row

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -180,6 +181,11 @@ class Watcher:
         for stream in streams:
             stream.stop()
         await_end(stream.thread for stream in streams)
+
+    @property
+    def now(self) -> datetime:
+        """The time by the clock of the API server, as the times in objects; before a list, by that of this machine."""
+        return datetime.fromtimestamp(time.time() + self._clock_offset, UTC)
 
     def take_snapshot(self, api: Api) -> Snapshot:
         """Take one snapshot, without a watch."""

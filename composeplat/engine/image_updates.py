@@ -29,7 +29,8 @@ def update_images(stack: Stack, api: Api, plan: Plan, chosen: Collection[str]) -
         return
     pods = api.items(pods_path(plan.namespace, plan.environment))
     alive = [pod for pod in pods if belongs_to(pod, plan.environment) and not has_ended(pod)]
-    now = datetime.now(UTC)
+    # The times of pods are by the clocks of the cluster.
+    now = datetime.fromtimestamp(api.server_time, UTC)
     for service in timed:
         old = list(_old_digests(service, alive, now))
         newest = _newest(stack, str(service.image)) if old else ""

@@ -28,7 +28,19 @@ from composeplat.dev.session import Development, UpOptions
 from composeplat.engine.outcomes import Failure, Outcome as Came
 from composeplat.names import DEV_WORKLOAD_LABEL
 from tests.cli.conftest import Seam, data
-from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running, waiting
+from tests.cluster.objects import (
+    MOMENT,
+    Answer,
+    deployment,
+    ended,
+    event,
+    given,
+    pod,
+    refusal,
+    replica_set,
+    running,
+    waiting,
+)
 from tests.conftest import VARIABLES
 from tests.registry.test_image_users import BASE
 from tests.registry_server import Registry, serving
@@ -134,6 +146,23 @@ def test_the_status(deployed: Seam) -> None:
         ["own", "Deployment", "absent", "0/0"],
     ]
     assert outcome.stderr == ""
+
+
+def test_ages_are_by_the_clock_of_the_cluster(eventful: Seam) -> None:
+    """The times of objects are by that clock: with this machine's, years ahead of it here, each age would be wrong."""
+    eventful.server.date = "Sun, 01 Jun 2025 12:07:00 GMT"
+    crashed = pod(OWNER, state=running(), ready=True, restarts=1, last=ended(3))
+    web = {**WEB, "metadata": {**WEB["metadata"], "creationTimestamp": MOMENT}}
+    eventful.server.answers |= {
+        f"{WORKLOADS}/deployments": given(labelled(web)),
+        "/api/v1/namespaces/team/pods": given(labelled(crashed)),
+    }
+    status = eventful.platform("status").assert_success().stdout.splitlines()
+    events = eventful.platform("events").assert_success().stdout.splitlines()
+
+    assert status[3].split()[:6] == ["web", "Deployment", "ready", "1/1", "1", "7m"]
+    assert "  web: ended with exit status 3, 7m ago" in status
+    assert [row.split()[0] for row in events] == ["AGE", "7m", "7m"]
 
 
 def test_the_status_of_services_that_the_file_does_not_have(deployed: Seam) -> None:
