@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App, utf8_texts, without_dashes
 from composeplat.cli.console import is_terminal
@@ -17,6 +18,7 @@ from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
+from composeplat.cluster.silent_nodes import find_silent_node
 from composeplat.cluster.watching import pods_path
 from composeplat.dev.container_commands import Command, choose_pod, run_command
 from composeplat.diagnostics import ComposeplatError, Exit
@@ -51,6 +53,8 @@ def find_container(planned: Planned, service: str, usage: str) -> Command:
     pod = choose_pod(pods, found.cluster_name)
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
+    if node := find_silent_node(item for item in pods if item["metadata"]["name"] == pod):
+        progress.note(f"{pod} is on node '{node}', which does not report: this may wait for long")
     return Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=(), terminal=False)
 
 

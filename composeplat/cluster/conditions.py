@@ -9,6 +9,7 @@ A StatefulSet with ``OnDelete`` keeps pods of any revision, so all its pods coun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -19,12 +20,14 @@ from composeplat.cluster.failure_causes import format_times, pod_failure_cause
 from composeplat.cluster.jobs import describe_disruption, job_failure_cause, job_retry_cause
 from composeplat.cluster.refused_pods import node_refusal_cause, pod_creation_failure_cause
 from composeplat.cluster.scheduling import is_node_coming, is_room_coming
+from composeplat.cluster.silent_nodes import describe_silence, find_silent_node, silence_hint, silent_node
 from composeplat.cluster.snapshot import (
     TEMPLATE_GENERATION,
     Object,
     Snapshot,
     container_statuses,
     event_count,
+    event_time,
     has_ended,
     held_by_others,
     init_container_statuses,
@@ -69,11 +72,18 @@ class ServiceStatus:
     """Only outdated pods are not ready, which no deploy can change."""
     is_as_meant: bool = False
     """It is not done, and that is no problem: a Job runs, and none of its tries is known to have failed."""
+    silent_node: str = ""
+    """The node of its pods that does not report any more."""
 
     @property
     def is_done(self) -> bool:
         """Return whether a deploy can stop waiting."""
         return self.state in (WorkloadState.READY, WorkloadState.COMPLETED) or self.waits_for_outdated
+
+    @property
+    def hint(self) -> str:
+        """What to do where only a person can end the wait; empty elsewhere."""
+        return silence_hint(self.silent_node)
 
 
 def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
@@ -141,7 +151,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
         return _failed(cause, 0, 1, names)
     retry = job_retry_cause(job, pods)
     if any(is_running(pod) for pod in pods if _is_alive(pod) or is_completed(pod)):
-        return _running_job(retry, names)
+        return _running_job(retry, names, find_silent_node(alive))
     held = next(filter(None, map(held_by_others, alive)), ())
     if held:
         message = f"its container has ended, but '{held[0]}' in its pod still runs, which is no service"
@@ -150,10 +160,16 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     return ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=names, retry=retry)
 
 
-def _running_job(retry: Cause | None, pods: tuple[str, ...]) -> ServiceStatus:
-    message = f"is running; {retry.message}" if retry else "is running"
+def _running_job(retry: Cause | None, pods: tuple[str, ...], silent: str) -> ServiceStatus:
+    message = ", ".join(filter(None, ("is running", describe_silence(silent))))
     return ServiceStatus(
-        state=WorkloadState.STARTED, message=message, desired=1, pods=pods, retry=retry, is_as_meant=retry is None
+        state=WorkloadState.STARTED,
+        message=f"{message}; {retry.message}" if retry else message,
+        desired=1,
+        pods=pods,
+        retry=retry,
+        is_as_meant=retry is None and not silent,
+        silent_node=silent,
     )
 
 
@@ -176,12 +192,27 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
     if cause:
         return _failed(cause, ready, desired, names)
     message = f"{ready}/{desired} ready"
+    ending = _ending_pods(workload, snapshot) if len(pods) < desired else []
+    silent = find_silent_node(pods or ending)
     if others > 0 and ready >= desired:
         message = f"{message}, {format_count(others, 'old pod')} still ending"
-    elif waiting := _waiting_reason(pods, snapshot):
+    elif waiting := describe_silence(find_silent_node(pods)) or _waiting_reason(pods, snapshot):
         message = f"{message}, {waiting}"
+    elif ending:
+        why = f": {describe_silence(silent)}" if silent else ""
+        message = f"{message}, {ending[0]['metadata']['name']} is still ending{why}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
-    return ServiceStatus(state=state, message=message, ready=ready, desired=desired, pods=names)
+    return ServiceStatus(
+        state=state, message=message, ready=ready, desired=desired, pods=names, silent_node=silent
+    )
+
+
+def _ending_pods(workload: Object, snapshot: Snapshot) -> list[Object]:
+    """Return the pods of any revision that are being deleted, those first whose node does not report."""
+    uid = workload["metadata"]["uid"]
+    owners = [uid, *(found["metadata"]["uid"] for found in snapshot.replica_sets_of(uid))]
+    going = [pod for owner in owners for pod in snapshot.pods_of(owner) if "deletionTimestamp" in pod["metadata"]]
+    return sorted(going, key=lambda pod: not silent_node(pod))
 
 
 def _pod_counts(kind: str, workload: Object) -> tuple[int, int, int]:
@@ -316,11 +347,24 @@ def _creation_step(pod: Object, snapshot: Snapshot) -> str:
     )
     if pulling > pulled:
         return "pulling its image"
+    if not pulled and (refusal := _mount_failure(events)):
+        return f"its volumes can't be mounted yet: {shorten(refusal, _MAX_REFUSAL_CHARS)}"
     running = [status["name"] for status in init_container_statuses(pod) if "running" in status.get("state", {})]
     return f"init container '{running[0]}' runs" if running else ""
 
 
+def _mount_failure(events: list[Object]) -> str:
+    """Return why the node of a pod could not mount its volumes the last time; empty if it could, or will soon."""
+    failed = [event for event in events if event.get("reason") in _UNMOUNTED]
+    message = str(max(failed, key=event_time).get("message") or "") if failed else ""
+    return "" if _SOON_MOUNTED.search(message) else message
+
+
 _MAX_REFUSAL_CHARS = 160
+#: Reasons of events of pods whose node waits for a volume, which another node may still have.
+_UNMOUNTED = ("FailedAttachVolume", "FailedMount", "FailedMapVolume")
+#: A kubelet that has not read the objects of a new pod yet.
+_SOON_MOUNTED = re.compile(r"failed to sync \w+ cache")
 _REASONS = {
     "ErrImagePull": "its image could not be pulled yet",
     "ImagePullBackOff": "its image could not be pulled yet",

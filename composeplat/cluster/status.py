@@ -141,7 +141,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         created=str(workload["metadata"].get("creationTimestamp", "")),
         urls=service.urls,
         problem=problem,
-        hint=cause.hint if cause else "",
+        hint=cause.hint if cause else found.hint,
         pods=found.pods,
         cause=cause,
         schedule=schedule,

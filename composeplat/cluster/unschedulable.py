@@ -20,7 +20,10 @@ _LIMIT_REQUESTED = (
     "a limit is requested as a whole, unless deploy.resources.reservations asks for less: set that, or add capacity"
 )
 _CORDONED = "a node is cordoned, as for maintenance: kubectl get nodes shows which, kubectl uncordon NODE ends it"
-_TAINTED = "kubectl describe nodes shows the taints: remove one, or add tolerations with x-kubernetes in full mode"
+_TAINTED = (
+    "kubectl describe nodes shows the taints, which nodes that are not ready have too: remove one, or add tolerations"
+    " with x-kubernetes in full mode"
+)
 
 
 def _requests(pod: Object, found: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from composeplat.cluster.silent_nodes import silent_node
 from composeplat.cluster.snapshot import Object, container_statuses, is_ready, services_of
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
@@ -57,7 +58,12 @@ def choose_pod(pods: Iterable[Object], service: str) -> str:
     running = [pod for pod in pods if service in services_of(pod) and running_container(pod, service)]
     found = max(
         running,
-        key=lambda pod: (is_ready(pod), is_dev_workload(pod), pod["metadata"]["creationTimestamp"]),
+        key=lambda pod: (
+            is_ready(pod),
+            not silent_node(pod),
+            is_dev_workload(pod),
+            pod["metadata"]["creationTimestamp"],
+        ),
         default=None,
     )
     return str(found["metadata"]["name"]) if found else ""

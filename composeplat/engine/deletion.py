@@ -15,6 +15,7 @@ from typing import Any
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import is_ending
+from composeplat.cluster.silent_nodes import find_silent_node, silence_hint
 from composeplat.cluster.snapshot import Object, pod_names
 from composeplat.cluster.watching import pods_path
 from composeplat.components.resource_names import Urns
@@ -128,7 +129,9 @@ def wait_until_no_pods(stack: Stack, api: Api) -> None:
         if stack.watch(api, path, has_no_pods, Deadline(_DELETION_TIMEOUT_S)):
             return
     shown = join_and_count(pod_names(left), _MAX_LISTED)
-    stack.note(f"pods have not ended after {_DELETION_TIMEOUT_S:.0f} s, and may still run: {shown}")
+    hint = silence_hint(find_silent_node(left))
+    why = f"; {hint}" if hint else ""
+    stack.note(f"pods have not ended after {_DELETION_TIMEOUT_S:.0f} s, and may still run: {shown}{why}")
 
 
 def delete_conflicting(

@@ -176,13 +176,17 @@ def _timeout(service: ServicePlan, status: ServiceStatus, seconds: float) -> Cau
     shown = status.retry or Cause(
         code=CauseCode.TIMEOUT,
         message="",
-        logs=bool(status.pods),
+        # Its node would not give it.
+        logs=bool(status.pods) and not status.silent_node,
         pod=status.pods[-1] if status.pods else "",
         container=service.cluster_name,
     )
     message = f"{lacks} after {seconds:.0f} s: {status.retry.message if status.retry else status.message}"
     return replace(
-        shown, code=CauseCode.TIMEOUT, message=message, hint=shown.hint or "give it more time with --timeout"
+        shown,
+        code=CauseCode.TIMEOUT,
+        message=message,
+        hint=shown.hint or status.hint or "give it more time with --timeout",
     )
 
 

@@ -35,6 +35,7 @@ from tests.cluster.objects import (
     ended,
     event,
     given,
+    lost,
     pod,
     refusal,
     replica_set,
@@ -516,6 +517,16 @@ def test_exec_that_is_ended(deployed: Seam) -> None:
 
     assert len(handlers) == 2
     assert all(map(callable, handlers))
+
+
+def test_exec_on_a_node_that_does_not_report(deployed: Seam, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server may wait for long for such a node, so that is said before."""
+    monkeypatch.setattr("composeplat.cli.exec.run_command", lambda *_: 0)
+    deployed.server.answers["/api/v1/namespaces/team/pods"] = given(labelled(lost(POD)))
+
+    assert deployed.platform("exec", "web", "ls").assert_success().stderr == (
+        f"{POD['metadata']['name']} is on node 'node-1', which does not report: this may wait for long\n"
+    )
 
 
 def test_exec_without_a_pod(seam: Seam) -> None:

@@ -187,6 +187,13 @@ def pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
+def lost(made: Object) -> Object:
+    """A pod as Kubernetes leaves it when its node stops to report: one condition is taken from it, and no more."""
+    kept = [found for found in made["status"]["conditions"] if found["type"] != "Ready"]
+    conditions = [*kept, {"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+    return {**made, "status": {**made["status"], "conditions": conditions}}
+
+
 def with_sidecar(
     made: Object, service: str, name: str = "a-mesh", *, state: Object | None = None, last: Object | None = None
 ) -> Object:

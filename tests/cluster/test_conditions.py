@@ -24,6 +24,7 @@ from tests.cluster.objects import (
     ended,
     event,
     job,
+    lost,
     pod,
     replica_set,
     running,
@@ -318,8 +319,6 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
             WEB, [replica_set(WEB, 1)], pod(replica_set(WEB, 1), state=running(), ready=True), id="old-replica-set"
         ),
         pytest.param(DB, [], pod(DB, "0", state=running(), ready=True, revision=1), id="old-revision"),
-        pytest.param(WEB, [SET], pod(SET, state=running(), ready=True, going=True), id="going-of-a-deployment"),
-        pytest.param(DB, [], pod(DB, "0", state=running(), ready=True, going=True), id="going-of-a-stateful-set"),
         pytest.param(
             WEB,
             [replica_set(deployment("site"))],
@@ -330,10 +329,88 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
     ],
 )
 def test_pods_that_do_not_count(workload: Object, owners: list[Object], manifest: Object) -> None:
-    """A ready pod of another revision, of another workload, or being deleted does not make this one ready."""
+    """A ready pod of another revision or of another workload does not make this one ready."""
     assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == status_of(
         workload, *owners, manifest
     )
+
+
+@pytest.mark.parametrize(
+    ("workload", "owners", "made"),
+    [
+        pytest.param(WEB, [SET], pod(SET, state=running(), ready=True, going=True), id="deployment"),
+        pytest.param(DB, [], pod(DB, "0", state=running(), ready=True, going=True), id="stateful-set"),
+        pytest.param(DB, [], pod(DB, "0", state=running(), ready=True, going=True, revision=1), id="old-revision"),
+    ],
+)
+def test_pods_that_end(workload: Object, owners: list[Object], made: Object) -> None:
+    """A ready pod that is being deleted does not count, and its place is free once it has ended."""
+    message = f"0/1 ready, {made['metadata']['name']} is still ending"
+
+    assert ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1) == status_of(workload, *owners, made)
+
+
+# nodes that do not report ---------------------------------------------------------------------------------------------
+
+SILENCE = "its node 'node-1' does not report"
+SILENT_HINT = (
+    "kubectl describe node node-1 says since when; if it is gone for good, kubectl delete node node-1 lets its pods go"
+)
+
+
+def test_a_pod_whose_node_does_not_report() -> None:
+    """It is not called one that starts, and a health check that failed while it started is not why it is not ready."""
+    made = lost(pod(SET, state=running(), probe=PROBE))
+    failures = event(made, "Unhealthy", "Readiness probe failed: refused", count=9)
+
+    assert web(made, failures, age={"unready": 999}) == ServiceStatus(
+        state=WorkloadState.STARTED, message=f"0/1 ready, {SILENCE}", desired=1, pods=(POD,), silent_node="node-1"
+    )
+
+
+def test_a_pod_with_a_readiness_gate() -> None:
+    """Such a pod can have the same conditions, and its node is well."""
+    made = lost(pod(SET, state=running()))
+    made["spec"]["readinessGates"] = [{"conditionType": "example.com/balanced"}]
+
+    assert web(made).message == "0/1 ready, started, not ready yet"
+
+
+def test_a_pod_that_can_not_end() -> None:
+    """A StatefulSet makes no other pod before it has ended, which it can't on such a node."""
+    status = status_of(DB, lost(pod(DB, "0", state=running(), going=True)))
+
+    assert (status.message, status.hint) == (f"0/1 ready, db-0 is still ending: {SILENCE}", SILENT_HINT)
+
+
+def test_a_job_whose_node_does_not_report() -> None:
+    """It is a problem, although its container counts as running."""
+    made = job()
+    status = status_of(made, lost(pod(made, state=running())))
+
+    assert (status.state, status.is_as_meant) == (WorkloadState.STARTED, False)
+    assert (status.message, status.hint) == (f"is running, {SILENCE}", SILENT_HINT)
+
+
+# volumes that can't be mounted ----------------------------------------------------------------------------------------
+
+STILL_ATTACHED = 'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node'
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([("FailedAttachVolume", STILL_ATTACHED)], f"its volumes can't be mounted yet: {STILL_ATTACHED}"),
+        ([("FailedAttachVolume", STILL_ATTACHED), ("Pulled", "")], "creating its container"),
+        ([("FailedMount", "failed to sync configmap cache: timed out")], "creating its container"),
+    ],
+    ids=["attached-elsewhere", "mounted-now", "a-moment"],
+)
+def test_a_volume_that_is_not_mounted(events: list[tuple[str, str]], message: str) -> None:
+    """A pod that waits for a volume says why, in the words of its node."""
+    made = pod(SET, state=waiting("ContainerCreating"))
+
+    assert web(made, *(event(made, *found) for found in events)).message == f"0/1 ready, {message}"
 
 
 # on-delete ------------------------------------------------------------------------------------------------------------
@@ -1347,7 +1424,8 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
         pytest.param(
             "0/1 nodes are available: 1 node(s) had untolerated taint {team: a}.",
             (),
-            "kubectl describe nodes shows the taints: remove one, or add tolerations with x-kubernetes in full mode",
+            "kubectl describe nodes shows the taints, which nodes that are not ready have too: remove one, or add"
+            " tolerations with x-kubernetes in full mode",
             id="taint",
         ),
         pytest.param(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -206,3 +207,65 @@ def test_an_autoscaler_that_has_not_spoken(nodes: LocalCluster, environment: Env
     assert [row["code"] for row in ran.json["failures"]] == ["timeout"]
     assert [row["code"] for row in without.json["failures"]] == ["unschedulable"]
     assert without.seconds < 30
+
+
+SILENT = "silent-node"
+SILENT_HINT = (
+    f"kubectl describe node {SILENT} says since when; if it is gone for good, kubectl delete node {SILENT} lets its"
+    " pods go"
+)
+
+
+@pytest.fixture
+def silent_node(nodes: LocalCluster) -> Iterator[None]:
+    """A node whose kubelet has gone: nothing starts there, and nothing ends."""
+    amount = {"cpu": "8", "memory": "8Gi", "pods": "100"}
+    status = {"capacity": amount, "allocatable": amount, "conditions": [{"type": "Ready", "status": "True"}]}
+    metadata = {"name": SILENT, "labels": {"pool": "silent"}}
+    with Api(nodes.access) as api:
+        api.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status})
+        yield
+        api.delete(f"{NODES}/{SILENT}")
+
+
+def lose_pod(environment: Environment, service: str) -> None:
+    """Let the pod of a service be as one that ran there when the kubelet went."""
+
+    def scheduled() -> list[dict[str, Any]]:
+        return [pod for pod in environment.pods(service) if pod["spec"].get("nodeName")]
+
+    (pod,) = until(scheduled)
+    conditions = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+    container = {"name": service, "image": "app:1", "imageID": "", "ready": True, "restartCount": 0}
+    containers = [{**container, "state": {"running": {}}}]
+    status = {"phase": "Running", "conditions": conditions, "containerStatuses": containers}
+    with environment.api() as api:
+        path = kind_path("v1", "Pod", environment.namespace)
+        api.patch(f"{path}/{pod['metadata']['name']}/status", {"status": status})
+
+
+@pytest.mark.usefixtures("silent_node")
+def test_a_node_that_does_not_report(environment: Environment) -> None:
+    """Its pods can neither become ready nor end: status, a deploy and sleep say that, and what to do."""
+    app = "<<: *app, x-node-selector: {pool: silent}"
+    text = f"{APP}  web: {{{app}}}\n  db: {{{app}, volumes: ['data:/data']}}\nvolumes: {{data: {{class: nfs}}}}\n"
+    environment.deploy(text, "--no-wait").expect()
+    for service in ("web", "db"):
+        lose_pod(environment, service)
+
+    rows = environment.platform("status", "--json").expect().json["services"]
+    late = environment.deploy("", "--timeout", "3").expect(1)
+    asleep = environment.platform("sleep", "--timeout", "2").expect(1)
+    environment.platform("wake", "--no-wait").expect()
+    ending = environment.platform("status", "--json").expect().json["services"]
+
+    assert {(row["state"], row["problem"], row["hint"]) for row in rows} == {
+        ("started", f"0/1 ready, its node '{SILENT}' does not report", SILENT_HINT)
+    }
+    assert f"is not ready after 3 s: 0/1 ready, its node '{SILENT}' does not report" in late.stderr
+    assert late.stderr.count(f"  hint: {SILENT_HINT}\n") == 2
+    assert "db-0" in asleep.stderr
+    assert f"  hint: {SILENT_HINT}\n" in asleep.stderr
+    assert [(row["problem"], row["hint"]) for row in ending if row["service"] == "db"] == [
+        (f"0/1 ready, db-0 is still ending: its node '{SILENT}' does not report", SILENT_HINT)
+    ]

@@ -29,7 +29,7 @@ from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
+from tests.cluster.objects import NAMESPACE, Answer, Server, deployment, given, lost, pod, refusal, replica_set, running
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 JOB = f"{JOBS}/task"
@@ -225,11 +225,16 @@ def test_pods_that_do_not_end(server: Server, api: Api, stack: Stack, monkeypatc
     notes: list[str] = []
     stack.note = notes.append
     other = {"metadata": {"name": "other", "labels": {**LABELS, "dev.platform.com/environment": "else"}}}
-    server.otherwise = given({"metadata": {"name": "task-x7k2p", "labels": LABELS}}, other)
-
+    ending = pod(replica_set(deployment("task")), state=running(), going=True)
+    ending["metadata"]["labels"] = LABELS
+    server.otherwise = given(ending, other)
+    wait_until_no_pods(stack, api)
+    server.otherwise = given(lost(ending), other)
     wait_until_no_pods(stack, api)
 
-    assert notes == ["pods have not ended after 0 s, and may still run: task-x7k2p"]
+    first = f"pods have not ended after 0 s, and may still run: {ending['metadata']['name']}"
+    hint = "kubectl describe node node-1 says since when; if it is gone for good, kubectl delete node node-1 lets its"
+    assert notes == [first, f"{first}; {hint} pods go"]
 
 
 def test_pods_that_are_waited_for_are_named() -> None:
