@@ -17,9 +17,10 @@ def run_job(job: RunJob, cron_job: Object, *, detached: bool, timeout: float) ->
         write_output(f"{name}\n")
         progress.conclude(f"its log: platform logs --follow {job.service.name}")
         return int(Exit.DONE)
-    with ended_by_signals(), job.deleted_unless_ended(name):
-        pod = job.wait_until_started(name, Deadline(timeout))
-        for line in job.lines(pod):
-            # Where nobody reads, the run continues, and its status counts.
-            write_output(f"{line}\n")
-        return job.exit_status(pod)
+    with ended_by_signals():
+        with job.deleted_unless_ended(name):
+            pod = job.wait_until_started(name, Deadline(timeout))
+            for line in job.lines(pod):
+                # Where nobody reads, the run continues, and its status counts.
+                write_output(f"{line}\n")
+        return job.exit_status(name, pod)

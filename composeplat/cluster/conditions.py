@@ -202,9 +202,7 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
         why = f": {describe_silence(silent)}" if silent else ""
         message = f"{message}, {ending[0]['metadata']['name']} is still ending{why}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
-    return ServiceStatus(
-        state=state, message=message, ready=ready, desired=desired, pods=names, silent_node=silent
-    )
+    return ServiceStatus(state=state, message=message, ready=ready, desired=desired, pods=names, silent_node=silent)
 
 
 def _ending_pods(workload: Object, snapshot: Snapshot) -> list[Object]:

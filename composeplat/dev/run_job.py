@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import http.client
 import secrets
 import time
 from collections.abc import Iterator
@@ -16,11 +17,19 @@ from collections.abc import Iterator
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import WorkloadState, workload_status
+from composeplat.cluster.jobs import describe_disruption
 from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.log_cursor import Cursor
 from composeplat.cluster.logs import UNAVAILABLE
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
-from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination, with_status_of
+from composeplat.cluster.snapshot import (
+    Object,
+    condition_of,
+    container_statuses,
+    has_ended,
+    last_termination,
+    with_status_of,
+)
 from composeplat.cluster.watching import Watcher
 from composeplat.dev.run_pod import KEPT_ANNOTATION, pod_name, reference, remove_own_names, run_labels
 from composeplat.diagnostics import ComposeplatError
@@ -34,6 +43,10 @@ _CHECK_INTERVAL_S = 0.1
 _POLL_INTERVAL_S = 0.3
 #: The kubelet reports the end of a container a moment after its log ends.
 _END_TIMEOUT_S = 60.0
+#: So soon after the end of a pod its Job has counted it.
+_RECORDED_WITHIN_S = 10.0
+#: In place of pods: those that are gone.
+_GONE: list[Object] = [{}]
 
 
 def make_run(cron_job: Object, name: str) -> Manifest:
@@ -130,6 +143,9 @@ class RunJob:
                     return
                 has_reported = False
             except ApiError as error:
+                if error.status == http.client.NOT_FOUND:
+                    # Its node was drained, or somebody deleted it: its log is gone.
+                    return
                 if error.status not in UNAVAILABLE or (end is not None and end.has_passed):
                     raise
                 if not has_reported and error.status:
@@ -150,27 +166,44 @@ class RunJob:
         """Whether the service's container has ended: another one in the pod may run on."""
         return has_ended(pod) or bool(last_termination(with_status_of(pod, self.service.cluster_name)))
 
-    def exit_status(self, pod: str) -> int:
-        unreported = ComposeplatError(f"the end of pod '{pod}' is not reported", "platform status shows its run")
-
-        def end_of(pods: list[Object]) -> Object | None:
-            if not pods:
-                raise unreported
-            return last_termination(with_status_of(pods[0], self.service.cluster_name))
-
+    def exit_status(self, name: str, pod: str) -> int:
+        """Return the exit status of a run, with a note if its pod was ended from outside."""
         path = kind_path("v1", "Pod", self.plan.namespace) + f"?fieldSelector=metadata.name%3D{pod}"
         deadline = Deadline(_END_TIMEOUT_S)
         while True:
             try:
-                end = wait_for(self.api, path, end_of, deadline)
+                pods = wait_for(self.api, path, self._ended_pods, deadline)
             except ApiError as error:
                 if error.status not in UNAVAILABLE or deadline.has_passed:
                     raise
                 time.sleep(_POLL_INTERVAL_S)
                 continue
-            if not end:
-                raise unreported
+            if not pods:
+                raise ComposeplatError(f"the end of pod '{pod}' is not reported", "platform status shows its run")
+            if pods == _GONE:
+                return self._status_without_pod(name, pod)
+            if disruption := describe_disruption(pods):
+                progress.note(f"pod '{pod}' {disruption}")
+            end = last_termination(with_status_of(pods[0], self.service.cluster_name)) or {}
             return int(end.get("exitCode", 1))
+
+    def _ended_pods(self, pods: list[Object]) -> list[Object]:
+        """Return pods whose container has ended; none while it runs."""
+        ended = [pod for pod in pods if last_termination(with_status_of(pod, self.service.cluster_name))]
+        return ended if pods else _GONE
+
+    def _status_without_pod(self, name: str, pod: str) -> int:
+        """Return 0 if a run has completed although its pod is gone; an error otherwise."""
+        path = api_path("Job", self.plan.namespace, name)
+
+        def end() -> Object | None:
+            job = self.api.find(path) or {}
+            return condition_of(job, "Complete") or condition_of(job, "Failed")
+
+        found = poll(end, Deadline(_RECORDED_WITHIN_S), interval_s=_POLL_INTERVAL_S)
+        if found and found["type"] == "Complete":
+            return 0
+        raise ComposeplatError(f"pod '{pod}' was evicted from its node, or deleted, while it ran", "run it again")
 
 
 def _has_started(pod: Object) -> bool:

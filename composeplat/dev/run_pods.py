@@ -17,6 +17,7 @@ from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
+from composeplat.cluster.jobs import describe_disruption
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, Snapshot, container_statuses, has_ended, with_status_of
 from composeplat.cluster.watching import pods_path
@@ -53,6 +54,8 @@ class RunPods:
     environment: str
     service: ServicePlan
     _seen: dict[str, float] = field(default_factory=dict)
+    _is_interrupted: bool = False
+    """Whether a command was ended by its user."""
 
     def workload(self) -> Object:
         """Read the deployed workload: it has the image, the files and the settings of the last deploy."""
@@ -113,14 +116,15 @@ class RunPods:
     def _named(self, kind: str, field_selector: str) -> str:
         return f"{kind_path('v1', kind, self.namespace)}?fieldSelector={field_selector}"
 
-    def _is_there(self, name: str) -> bool:
-        pod = self.api.find(self._path(name))
-        return pod is not None and not has_ended(pod)
-
     def _discard(self, name: str, options: RunOptions) -> None:
         """Delete the pod of a command that has ended, whose status counts also if that fails."""
+        pods: list[Object] | None = None
+        with contextlib.suppress(ApiError):
+            pods = self.api.items(self._named("Pod", f"metadata.name%3D{name}"))
+        if pods is not None and not self._is_interrupted and (why := describe_disruption(pods) if pods else "is gone"):
+            progress.note(f"the pod '{name}' {why}, and its command ended with it")
         try:
-            if not options.kept or not self._is_there(name):
+            if not (options.kept and (pods is None or any(not has_ended(pod) for pod in pods))):
                 # It may be interrupted, and then has more time: the command has ended.
                 self.api.delete(self._path(name), grace_s=1)
         except ApiError as error:
@@ -131,6 +135,7 @@ class RunPods:
 
     def interrupt(self, name: str) -> None:
         """Send SIGINT to the command in a pod, which ends with the pod if it does not end by itself."""
+        self._is_interrupted = True
         with Api(self.api.access) as api:
             api.delete(self._path(name), grace_s=_INTERRUPT_GRACE_S)
 

@@ -10,6 +10,7 @@ import pytest
 
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, an_environment, until
+from tests.deploy.test_jobs import evict
 from tests.terminal import Terminal
 
 FILE = f"""\
@@ -62,6 +63,22 @@ def test_it_runs_beside_the_service_and_removes_its_objects(web: Environment) ->
     assert run(web, "--entrypoint", "echo -n", "web", "--", "-x", "y") == (0, b"-x y", b"")
     until(lambda: run_pods_of(web) == [])
     until(lambda: not [found for found in web.objects("v1", "ConfigMap") if "-run-" in found["metadata"]["name"]])
+
+
+def test_a_pod_that_is_evicted(web: Environment) -> None:
+    """The drain of its node ends the command as Ctrl-C does, so the reason is said."""
+    process = subprocess.Popen(
+        command(web, "web", "sh", "-c", "echo begun; sleep 100"), cwd=web.folder, env=web.variables, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    (pod,) = run_pods_of(web)
+    evict(web, pod)
+    _, messages = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert messages == f"the pod '{pod}' was evicted from its node, and its command ended with it\n"
 
 
 def test_its_volumes_are_the_service_s(web: Environment) -> None:

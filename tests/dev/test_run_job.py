@@ -12,8 +12,10 @@ import pytest
 from composeplat.cluster.api import Api, ApiError
 from composeplat.dev.run_job import RunJob, make_run
 from composeplat.dev.run_pod import RunOptions
+from composeplat.diagnostics import ComposeplatError
 from tests.cluster.objects import Answer, Server, given, refusal
 
+PODS = "/api/v1/namespaces/team/pods"
 CRON_JOB: dict[str, Any] = {
     "metadata": {"name": "backup", "namespace": "team", "uid": "u"},
     "spec": {
@@ -80,6 +82,37 @@ def test_a_log_through_a_server_that_fails(monkeypatch: pytest.MonkeyPatch) -> N
         assert list(job.lines("backup-1")) == ["begun", "done"]
 
 
+def test_a_pod_that_is_gone() -> None:
+    """The log of an evicted pod ends, and what follows says so: the message was the API server's, of a missing pod."""
+    with Server(otherwise=refusal(404, 'pods "backup-1" not found')) as server, Api(server.access) as api:
+        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
+        assert list(job.lines("backup-1")) == []
+        server.answers[PODS] = given()
+        server.otherwise = _object({"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
+        with pytest.raises(
+            ComposeplatError, match="pod 'backup-1' was evicted from its node, or deleted, while it ran"
+        ):
+            job.exit_status("backup", "backup-1")
+        server.otherwise = _object({"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+        assert job.exit_status("backup", "backup-1") == 0
+
+
+def test_a_pod_that_is_evicted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its exit status counts, with a note about its end."""
+    found = {
+        "metadata": {"name": "backup-1", "deletionTimestamp": "2025-06-01T12:00:00Z"},
+        "status": {
+            "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
+            "containerStatuses": [{"name": "backup", "state": {"terminated": {"exitCode": 143}}}],
+        },
+    }
+    with Server(otherwise=given(found)) as server, Api(server.access) as api:
+        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
+
+        assert job.exit_status("backup", "backup-1") == 143
+    assert capsys.readouterr().err == "pod 'backup-1' was evicted from its node\n"
+
+
 def test_a_log_that_may_not_be_read() -> None:
     """A refusal is an error at once."""
     with Server(otherwise=refusal(403, "no logs for you")) as server, Api(server.access) as api:
@@ -108,7 +141,7 @@ def test_the_end_of_its_own_container() -> None:
         assert server.paths.count(server.paths[-1]) == 1
         server.otherwise = given(found)
         server.first = [refusal(500, "no server")]
-        assert job.exit_status("backup-1") == 7
+        assert job.exit_status("backup", "backup-1") == 7
 
 
 def _object(found: dict[str, Any]) -> Answer:

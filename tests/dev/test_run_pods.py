@@ -70,3 +70,44 @@ def test_a_container_that_others_have_added(server: Server) -> None:
         with runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(30)) as name:
             assert name == "web-run-1"
             assert server.answers[LISTED] != given(pod(WAITING))
+
+
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+ENDED_WITH_IT = "and its command ended with it"
+
+
+@pytest.mark.parametrize(
+    ("left", "note"),
+    [
+        ([EVICTED], f"the pod 'web-run-1' was evicted from its node, {ENDED_WITH_IT}\n"),
+        ([], f"the pod 'web-run-1' was deleted while it ran, {ENDED_WITH_IT}\n"),
+        (None, f"the pod 'web-run-1' is gone, {ENDED_WITH_IT}\n"),
+    ],
+    ids=["drained", "deleted", "gone"],
+)
+def test_a_pod_that_is_ended_from_outside(
+    server: Server, capsys: pytest.CaptureFixture[str], left: list[dict[str, str]] | None, note: str
+) -> None:
+    """The status is that of a signal then, and looked like a Ctrl-C."""
+    server.answers[LISTED] = given(pod({"running": {}}))
+    with Api(server.access) as api:
+        runs = RunPods(api=api, namespace="team", environment="shop", service=Mock(cluster_name="web"))
+        with runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(30)):
+            going = pod({"running": {}})
+            going["metadata"]["deletionTimestamp"] = "2025-06-01T12:00:00Z"
+            going["status"]["conditions"] = left
+            server.answers[LISTED] = given() if left is None else given(going)
+
+    assert capsys.readouterr().err == note
+
+
+def test_a_pod_whose_command_is_interrupted(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its user has ended it, and knows."""
+    server.answers[LISTED] = given(pod({"running": {}}))
+    with Api(server.access) as api:
+        runs = RunPods(api=api, namespace="team", environment="shop", service=Mock(cluster_name="web"))
+        with runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(30)):
+            runs.interrupt("web-run-1")
+            server.answers[LISTED] = given()
+
+    assert capsys.readouterr().err == ""
