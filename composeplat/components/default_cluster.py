@@ -21,7 +21,7 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.system.records import record
 
 #: The provider of one type is that of the whole package.
-_KUBERNETES_TYPE = "kubernetes:core/v1:Namespace"
+KUBERNETES_TYPE = "kubernetes:core/v1:Namespace"
 _HINT = "point KUBECONFIG to a kubeconfig with a current context, or let Pulumi wait: waits=False"
 
 
@@ -37,7 +37,7 @@ class DefaultCluster:
     @classmethod
     def of(cls, resource: pulumi.Resource, *, waits: bool | None = None) -> DefaultCluster:
         """Return the cluster of a component. A provider of the caller may be for any, unless ``waits`` is given."""
-        if resource.get_provider(_KUBERNETES_TYPE) is not None:
+        if resource.get_provider(KUBERNETES_TYPE) is not None:
             return cls(is_readable=bool(waits))
         path = os.path.expanduser(_configured("kubeconfig"))
         is_elsewhere = _configured("cluster") or _configured("renderYamlToDirectory")

@@ -21,6 +21,7 @@ from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.definition import parse_logins, plan_definition, read_shell
 from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.moved_resources import FormerNames
+from composeplat.components.object_owners import claim_objects
 from composeplat.components.plain_arguments import plain, read_options
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import SERVICE_TYPE
@@ -88,6 +89,7 @@ class Service(ComposeService):
         )
         plan = plan_definition(request, self, {}, late, cluster, gives_variables=variables is not None)
         late.report_unknown(self)
+        claim_objects(self, plan, late)
         self.objects = {}
         self._registrar = Registrar(name, plan, {}, request.logins, None, late, awaits=True, is_typed=True)
         self._registrar.former_names = FormerNames(self, opts.parent if opts else None)

@@ -37,6 +37,7 @@ from composeplat.components.dependency_gate import PROGRAM_CANCELLED, Dependency
 from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.moved_resources import FormerNames, Moved, MovedResources, with_selectors
+from composeplat.components.object_owners import claim_objects
 from composeplat.components.plain_arguments import plain, plain_paths, read_options
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import STACK_TYPE
@@ -155,6 +156,7 @@ class ComposeStack(pulumi.ComponentResource):
             )
             plan = with_selectors(plan, selectors)
             late.report_unknown(self)
+            claim_objects(self, plan, late)
         if waits is None:
             waits = cluster.is_readable and not late.is_late(plan.namespace)
         if waits and late.is_late(plan.namespace):

@@ -256,6 +256,31 @@ def test_an_object_of_another_part(program: Program, project: Project) -> None:
     assert program.objects()["ConfigMap/settings"]["data"] == {"new": "x"}
 
 
+PLACES = """
+other = Provider("other", render_yaml_to_directory="objects/other")
+for name, namespace, provider in (("blue", "team", files), ("green", "work", files), ("red", "team", other)):
+    ComposeStack(name, file="shop.yaml", namespace=namespace, opts=pulumi.ResourceOptions(provider=provider))
+again = config.get("again")
+if again:
+    ComposeStack(again, file="shop.yaml", namespace="team", opts=pulumi.ResourceOptions(providers=[files]))
+"""
+
+
+def test_two_components_with_the_same_objects(program: Program) -> None:
+    """A file can be deployed to two namespaces, and clusters; in one namespace, each would overwrite the other."""
+    (program.folder / "__main__.py").write_text(HEAD + PLACES)
+    (program.folder / "shop.yaml").write_text("services: {web: {image: 'busybox:1.37', environment: {A: b}}}\n")
+    program.expect("up", "--yes", "--skip-preview")
+    program.expect("preview", "--expect-no-changes")
+    program.expect("config", "set", "again", "white")
+    refused = program.fail("preview")
+
+    both = "Secret/web-env, Service/web, Deployment/web in namespace 'team'"
+    assert f"error: 'white' and 'blue' both have {both}\n" in refused
+    assert "hint: give each a namespace of its own" in refused
+    assert "Traceback" not in refused
+
+
 BESIDE = """
 def label(args):
     if args.type_ == "kubernetes:apps/v1:Deployment":

@@ -1,0 +1,46 @@
+"""The objects that the components of a program have: no two of them may have one object.
+
+Owns this memory of a run. The field manager of all components is the same, so the API server would see no conflict:
+each update would overwrite what another component wrote, and the end of one would delete the objects of both.
+Must not know the cluster: an object of another program, or of ``platform deploy``, is not known here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pulumi
+from pulumi.runtime.settings import get_monitor
+
+from composeplat.components.default_cluster import KUBERNETES_TYPE, is_mocked
+from composeplat.components.late_texts import LateTexts
+from composeplat.diagnostics import join_and_count
+from composeplat.plan import Plan
+
+_Key = tuple[pulumi.ProviderResource | None, str, str, str]
+"""The provider, the namespace, the kind and the name of an object."""
+#: By the connection of a run: one process can run several programs.
+_OWNERS: WeakKeyDictionary[Any, dict[_Key, pulumi.Resource]] = WeakKeyDictionary()
+_MAX_LISTED = 3
+_HINT = "give each a namespace of its own, or its services, volumes and endpoints other names"
+
+
+def claim_objects(component: pulumi.Resource, plan: Plan, late: LateTexts) -> None:
+    """Note the objects of a component, and refuse those that another one of the same cluster has.
+
+    A unit test with mocks can make one component in each test, in one run.
+    """
+    if late.is_late(plan.namespace) or is_mocked():
+        return
+    owners = _OWNERS.setdefault(get_monitor(), {})
+    provider = component.get_provider(KUBERNETES_TYPE)
+    keys = {
+        f"{desired.kind}/{desired.name}": (provider, plan.namespace, desired.kind, desired.name)
+        for desired in plan.objects
+    }
+    for other in {owners[key]: None for key in keys.values() if key in owners}:
+        both = join_and_count([name for name, key in keys.items() if owners.get(key) is other], _MAX_LISTED)
+        who = f"'{component.pulumi_resource_name}' and '{other.pulumi_resource_name}'"
+        raise pulumi.RunError(f"{who} both have {both} in namespace '{plan.namespace}'\n  hint: {_HINT}")
+    owners.update(dict.fromkeys(keys.values(), component))
