@@ -520,7 +520,7 @@ def test_exec_that_is_ended(deployed: Seam) -> None:
 
 
 def test_exec_on_a_node_that_does_not_report(deployed: Seam, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API server may wait for long for such a node, so that is said before."""
+    """The API server may wait for long for such a node, so a note comes first."""
     monkeypatch.setattr("composeplat.cli.exec.run_command", lambda *_: 0)
     deployed.server.answers["/api/v1/namespaces/team/pods"] = given(labelled(lost(POD)))
 

@@ -407,7 +407,7 @@ STILL_ATTACHED = 'Multi-Attach error for volume "pvc-1" Volume is already exclus
     ids=["attached-elsewhere", "mounted-now", "a-moment"],
 )
 def test_a_volume_that_is_not_mounted(events: list[tuple[str, str]], message: str) -> None:
-    """A pod that waits for a volume says why, in the words of its node."""
+    """A pod that waits for a volume shows the message of its node."""
     made = pod(SET, state=waiting("ContainerCreating"))
 
     assert web(made, *(event(made, *found) for found in events)).message == f"0/1 ready, {message}"

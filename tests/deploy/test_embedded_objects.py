@@ -161,3 +161,61 @@ def test_a_kind_that_the_cluster_lacks(program: Program) -> None:
     assert 'no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"' in output
     assert "Traceback" not in output
     assert len(environment.pods("web")) == 2
+
+
+EXISTING: dict[str, dict[str, Any]] = {
+    "v1/PersistentVolumeClaim/data": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "100Mi"}}}
+    },
+    "apps/v1/Deployment/web": {
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "web", "image": "busybox:1.36", "args": ["sleep", "1000"]}],
+                },
+            },
+        }
+    },
+}
+TAKING_OVER = """
+import pulumi
+
+from composeplat import ComposeStack
+
+ComposeStack("shop", file="shop.yaml", namespace=pulumi.get_stack(), selectors={"web": {"app": "web"}})
+"""
+TAKEN_OVER = f"""\
+services:
+  web: {{image: "busybox:1.37", command: {SLEEP}, stop_grace_period: 0}}
+  db: {{image: "busybox:1.37", command: {SLEEP}, volumes: ["data:/data"]}}
+volumes: {{data: {{driver_opts: {{size: 100Mi}}}}}}
+"""
+
+
+def test_objects_that_exist_already(program: Program) -> None:
+    """What others made without Pulumi is taken over where it is: no claim and no workload is recreated."""
+    environment = program.environment
+    environment.write(TAKING_OVER, "__main__.py")
+    environment.write(TAKEN_OVER, "shop.yaml")
+    before: dict[str, str] = {}
+    with environment.api() as api:
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
+        for key, manifest in EXISTING.items():
+            version, kind, name = key.rsplit("/", 2)
+            metadata = {"name": name, "namespace": environment.namespace}
+            made = api.create({"apiVersion": version, "kind": kind, "metadata": metadata, **manifest})
+            before[key] = str(made["metadata"]["uid"])
+
+    conflict = program.pulumi("up", "--yes", "--skip-preview")
+    program.expect("up", "--yes", "--skip-preview", PULUMI_K8S_ENABLE_PATCH_FORCE="true")
+    program.expect("preview", "--expect-no-changes")
+
+    assert conflict.returncode != 0
+    assert '.spec.template.spec.containers[name="web"].image' in conflict.stdout
+    found = {key: environment.get(*key.rsplit("/", 2)) or {} for key in EXISTING}
+    assert {key: manifest["metadata"]["uid"] for key, manifest in found.items()} == before
+    (container,) = found["apps/v1/Deployment/web"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "busybox:1.37"

@@ -66,7 +66,7 @@ def test_it_runs_beside_the_service_and_removes_its_objects(web: Environment) ->
 
 
 def test_a_pod_that_is_evicted(web: Environment) -> None:
-    """The drain of its node ends the command as Ctrl-C does, so the reason is said."""
+    """The drain of its node ends the command as Ctrl-C does, so a note has the reason."""
     process = subprocess.Popen(
         command(web, "web", "sh", "-c", "echo begun; sleep 100"), cwd=web.folder, env=web.variables, text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
