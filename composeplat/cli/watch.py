@@ -19,9 +19,10 @@ from composeplat.cli.selection import READING, WORKING, Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.compose.model import HostFile, Service
 from composeplat.compose.origins import Checker
+from composeplat.dev.watch_copy import Event
 from composeplat.dev.watch_paths import find_watched_folders
 from composeplat.dev.watch_rules import WatchedFolder
-from composeplat.dev.watch_session import Event, PodWork, WatchSession
+from composeplat.dev.watch_session import PodWork, WatchSession
 from composeplat.diagnostics import ComposeplatError, Exit, Report, format_count, printable
 from composeplat.engine.operations import restart as restart_operation
 from composeplat.engine.outcomes import DeployOptions

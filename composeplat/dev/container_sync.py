@@ -27,6 +27,7 @@ from urllib.parse import urlencode
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.compose.watch_model import WatchExec
 from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, Command, Piped, open_command, running_container
+from composeplat.dev.refused_files import Refused, read_refusals, unpack_in_parts
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
@@ -176,32 +177,40 @@ class ContainerFiles:
     target: Target
     environment: Mapping[str, str]
 
-    def unpack(self, archive: Path) -> None:
+    def unpack(self, archive: Path, scratch: Path) -> Refused:
+        """Unpack an archive; return why some of its files could not be written, by path in the container."""
+        refused = unpack_in_parts(archive, scratch, self._unpack)
+        return {f"/{path}": reason for path, reason in refused.items()}
+
+    def _unpack(self, archive: Path) -> str:
         # The files belong to the container's user, or to root: their owners here mean nothing there.
         args = ("tar", "-xf", "-", "-o", "-C", "/")
         with archive.open("rb") as content:
-            self._check(args, *self._run(args, content, _COPY_TIMEOUT_S))
+            return self._complaint(args, *self._run(args, content, _COPY_TIMEOUT_S))
 
-    def delete(self, paths: Sequence[str], folders: Sequence[str]) -> None:
-        """Delete files, then those of some folders that are empty."""
+    def delete(self, paths: Sequence[str], folders: Sequence[str]) -> Refused:
+        """Delete files, then those of some folders that are empty; return why some files could not be deleted."""
         args = ("rm", "-f", "--")
-        for status, complaint in self._run_for(args, paths):
-            self._check(args, status, complaint)
+        refused = Refused()
+        for chunk, status, complaint in self._run_for(args, paths):
+            if text := self._complaint(args, status, complaint):
+                refused |= read_refusals(text, chunk)[0] or dict.fromkeys(chunk, text.partition("\n")[0])
         for _ in self._run_for(("rmdir", "--"), folders):
             # A folder with files of the container stays, and so does one that is a volume.
             pass
+        return refused
 
-    def _run_for(self, args: tuple[str, ...], paths: Sequence[str]) -> Iterator[tuple[int, str]]:
+    def _run_for(self, args: tuple[str, ...], paths: Sequence[str]) -> Iterator[tuple[Sequence[str], int, str]]:
         """Run a command for paths; many are sent on the standard input, if the image has ``xargs``."""
         chunks = list(_chunks(paths))
         if len(chunks) > 1:
             content = io.BytesIO("".join(f"{path}\0" for path in paths).encode())
             status, complaint = self._run(("xargs", "-0", *args), content, _COPY_TIMEOUT_S)
             if status not in NO_PROGRAM:
-                yield status, complaint
+                yield paths, status, complaint
                 return
         for chunk in chunks:
-            yield self._run((*args, *chunk), None, _COPY_TIMEOUT_S)
+            yield chunk, *self._run((*args, *chunk), None, _COPY_TIMEOUT_S)
 
     def modes(self, paths: Sequence[str]) -> dict[str, int]:
         """Return the modes of those files and folders that exist; none where the image has no ``stat``."""
@@ -242,9 +251,10 @@ class ContainerFiles:
             finally:
                 watchdog.end()
 
-    def _check(self, args: tuple[str, ...], status: int, complaint: str) -> None:
+    def _complaint(self, args: tuple[str, ...], status: int, complaint: str) -> str:
+        """Return what a program complains of; raise an error if it is not about single files."""
         if not status:
-            return
+            return ""
         if status in NO_PROGRAM:
             raise ComposeplatError(
                 f"the container has no program '{args[0]}'",
@@ -252,9 +262,9 @@ class ContainerFiles:
             )
         if complaint.startswith(LINK_ERROR):
             raise Unreached(complaint.removeprefix(LINK_ERROR).partition("\n")[0])
-        lines = complaint.splitlines() or [f"{args[0]} ended with status {status}"]
-        hint = "let the user of the container own the files: COPY --chown" if "ermission denied" in complaint else ""
-        raise ComposeplatError(lines[0], hint)
+        if status < 0 or not complaint:
+            raise ComposeplatError(complaint or f"{args[0]} ended with status {status}")
+        return complaint
 
 
 def _chunks(paths: Sequence[str]) -> Iterator[list[str]]:

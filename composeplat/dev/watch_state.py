@@ -1,6 +1,7 @@
 """What a watch has seen: the files that changed since the images were built, and the work that is due.
 
 Owns what a change means for a service by the action of its rule, and what is forgotten after a build.
+It also owns the files that failed copies have left out, and when those are tried again.
 Must not copy, build or wait: the session does, and each decision is tested without one.
 """
 
@@ -34,6 +35,9 @@ class Changes:
         """Add earlier changes, where nothing has changed since."""
         self.paths = {**earlier.paths, **self.paths}
 
+    def without(self, others: Changes) -> Changes:
+        return Changes({path: exists for path, exists in self.paths.items() if path not in others.paths})
+
     def __bool__(self) -> bool:
         return bool(self.paths)
 
@@ -48,17 +52,56 @@ class Changes:
 
 @dataclass(slots=True)
 class FailedCopies:
-    """What containers lack because a file of a copy could not be read, until a later copy has it."""
+    """The files that containers of a service lack because a copy failed, until a later copy has them."""
 
     lacking: dict[Hashable, Changes] = field(default_factory=dict)
+    _reported: dict[Hashable, Sequence[str]] = field(default_factory=dict)
+    """The last messages about each container that has failures."""
 
-    def add(self, container: Hashable, changes: Changes) -> None:
-        self.lacking.setdefault(container, Changes()).paths.update(changes.paths)
+    def note(self, container: Hashable, tried: Changes, failed: Changes) -> None:
+        """Record a copy, and its part that failed."""
+        earlier = self.lacking.pop(container, Changes()).without(tried)
+        if failed or earlier:
+            self.lacking[container] = Changes({**failed.paths, **earlier.paths})
+        else:
+            self._reported.pop(container, None)
 
-    def take(self, container: Hashable, copied: Changes) -> Changes:
-        """Take what a container lacks, without what has just been copied."""
-        earlier = self.lacking.pop(container, Changes())
-        return Changes({path: exists for path, exists in earlier.paths.items() if path not in copied.paths})
+    def forget_others(self, containers: Collection[Hashable]) -> None:
+        """Forget containers that are gone."""
+        for known in (self.lacking, self._reported):
+            for container in [each for each in known if each not in containers]:
+                del known[container]
+
+    def is_news(self, container: Hashable, messages: Sequence[str]) -> bool:
+        """Return whether other messages were reported last about a container, and record these."""
+        before = self._reported.get(container)
+        self._reported[container] = messages
+        return before != messages
+
+
+#: Until a failed copy is tried again, if nothing is saved meanwhile; each pause is twice the one before.
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 5.0, 160.0
+#: A container that takes nothing holds back the others only for a tenth of the time.
+_PAUSE_FOR_SECOND = 10
+
+
+@dataclass(slots=True)
+class RetryTimer:
+    """When to try failed copies again; nothing is due while none has failed."""
+
+    at: float | None = None
+    _pause_s: float = _FIRST_PAUSE_S
+
+    def start(self, now: float, spent_s: float, *, is_first: bool) -> None:
+        self._pause_s = _FIRST_PAUSE_S if is_first else min(2 * self._pause_s, _MAX_PAUSE_S)
+        self.at = now + max(self._pause_s, _PAUSE_FOR_SECOND * spent_s)
+
+    def stop(self) -> None:
+        self.at = None
+
+    def left_s(self, now: float) -> float | None:
+        """Return the time until then; None if nothing has failed."""
+        return None if self.at is None else max(0.0, self.at - now)
 
 
 @dataclass(slots=True)
@@ -134,7 +177,8 @@ class WatchState:
             self.services[name].copied.put_below(copied)
             self.services[name].mounted.put_below(mounted)
 
-    def commands_for(self, changes: Changes) -> Iterable[WatchedFolder]:
-        """Return the folders whose rules run a command after these changes."""
-        numbers: Collection[int] = dict.fromkeys(number for number, _ in changes.paths)
+    def commands_for(self, changes: Changes, failed: Changes) -> Iterable[WatchedFolder]:
+        """Return the folders whose rules run a command after these changes: those of which nothing has failed."""
+        waiting = {number for number, _ in failed.paths}
+        numbers: Collection[int] = dict.fromkeys(number for number, _ in changes.paths if number not in waiting)
         return [self.folders[number] for number in numbers if self.folders[number].rule.command]

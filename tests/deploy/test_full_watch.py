@@ -16,9 +16,9 @@ import pytest
 from composeplat.compose.watch_model import WatchAction, WatchRule
 from composeplat.dev.container_sync import Container
 from composeplat.dev.folder_watch import FolderChange
+from composeplat.dev.watch_copy import Copy, WatchedContainers
 from composeplat.dev.watch_rules import WatchedFolder
-from composeplat.dev.watch_session import Copy, PodWork, WatchSession
-from composeplat.dev.watch_state import Changes
+from composeplat.dev.watch_state import Changes, WatchState
 from composeplat.engine.target import find_target
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import SLEEP, Environment, an_environment, until
@@ -51,7 +51,16 @@ services:
           initial_sync: true
           include: '*.txt'
           exec: {{command: 'sh -c "cat /api/*.txt >>log"', working_dir: /etc}}
+  own:
+    build: ./own
+    stop_grace_period: 0
+    command: "{SLEEP}"
+    develop:
+      watch:
+        - {{path: ./own/src, action: sync, target: /app/src}}
+        - {{path: ./own/image.txt, action: rebuild}}
 """
+OWN_DOCKERFILE = "FROM busybox:1.37\nCOPY --chown=1000 . /app/\nUSER 1000\n"
 DOCKERFILE = "FROM busybox:1.37\nWORKDIR /app\nCOPY . .\n"
 
 
@@ -96,7 +105,19 @@ class Watch:
 def shop(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     with an_environment(cluster, tmp_path_factory.mktemp("shop"), tmp_path_factory.mktemp("private")) as made:
         made.write(DOCKERFILE, "web/Dockerfile")
-        for name in ("web/src/a.py", "web/src/b.py", "web/image.txt", "api.conf", "api/one.txt", "api/other", "again"):
+        made.write(OWN_DOCKERFILE, "own/Dockerfile")
+        for name in (
+            "own/src/closed/a.py",
+            "own/src/z.py",
+            "own/image.txt",
+            "web/src/a.py",
+            "web/src/b.py",
+            "web/image.txt",
+            "api.conf",
+            "api/one.txt",
+            "api/other",
+            "again",
+        ):
             made.write("1\n", name)
         made.deploy(TEXT, "--domain", "localhost").expect()
         yield made
@@ -196,6 +217,25 @@ def test_a_restarted_program_reads_what_was_synced(shop: Environment, start: Cal
     assert [pod["metadata"]["uid"] for pod in shop.pods("api")] != [before["metadata"]["uid"]]
 
 
+def test_files_that_a_container_can_not_write(shop: Environment, start: Callable[..., Watch]) -> None:
+    """The others are written, and these once they can be, without another save: busybox stops at the first one."""
+    watch = start("own")
+    (pod,) = (str(found["metadata"]["name"]) for found in shop.pods("own"))
+    shop.exec(pod, "chmod", "555", "/app/src/closed")
+    for path in ("closed/a.py", "closed/new/b c.py", "z.py"):
+        shop.write("2\n", f"own/src/{path}")
+
+    fix = "let the user of the container own the files: COPY --chown"
+    reason = f"{pod}: can't write '/app/src/closed/a.py', '/app/src/closed/new/b c.py', and tries again later"
+    watch.until("watch-problem", reason=f"{reason}: Permission denied; {fix}")
+    watch.until("copied", files=1)
+    assert shop.exec(pod, "cat", "/app/src/z.py", "/app/src/closed/a.py") == "2\n1\n"
+
+    shop.exec(pod, "chmod", "755", "/app/src/closed")
+    watch.until("copied", files=2)
+    assert shop.exec(pod, "cat", "/app/src/closed/a.py", "/app/src/closed/new/b c.py") == "2\n2\n"
+
+
 def test_modes_of_a_file_system_without_permissions(shop: Environment) -> None:
     """Files keep the modes that they have in the container, where those of this machine say nothing; new ones run."""
     pod, *_ = shop.pods("web")
@@ -209,14 +249,14 @@ def test_modes_of_a_file_system_without_permissions(shop: Environment) -> None:
         service="web", rule=WatchRule(action=WatchAction.SYNC, path="", target="/app/src"),
         local=str(shop.folder / "web" / "src"), within=str(shop.folder),
     )  # fmt: skip
-    session = WatchSession(
-        folders=[folder], cluster_names={"web": "web"}, namespace=shop.namespace, environment_name=shop.name,
-        target=find_target(shop.variables), environment=shop.variables, work=PodWork(), on_event=lambda _: None,
+    reach = WatchedContainers(
+        cluster_names={"web": "web"}, namespace=shop.namespace, target=find_target(shop.variables),
+        environment=shop.variables, state=WatchState([folder]), on_event=lambda _: None,
     )  # fmt: skip
-    session.state.note(FolderChange(0, is_first=True, keeps_modes=False))
+    reach.state.note(FolderChange(0, is_first=True, keeps_modes=False))
     changes = Changes({(0, "secret"): True, (0, "new"): True})
 
-    Copy(session, "web", changes, is_new=False).into([Container(name, "")])
+    Copy(reach, "web", changes, is_new=False).into([Container(name, "")])
     shown = shop.exec(name, "stat", "-c", "%a %n", "/app/src/secret", "/app/src/new")
     assert shown.splitlines() == ["600 /app/src/secret", "755 /app/src/new"]
     assert shop.exec(name, "cat", "/app/src/secret") == "new"

@@ -238,7 +238,7 @@ def unpack_with(program: str, archive: Path, monkeypatch: pytest.MonkeyPatch, ti
 
     monkeypatch.setattr(container_sync, "open_command", opened)
     monkeypatch.setattr(container_sync, "_COPY_TIMEOUT_S", timeout_s)
-    ContainerFiles(Mock(), Mock(), {}).unpack(archive)
+    ContainerFiles(Mock(), Mock(), {}).unpack(archive, archive.with_suffix(".part"))
 
 
 def test_a_large_file_over_a_slow_line_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

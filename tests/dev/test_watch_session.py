@@ -19,8 +19,10 @@ from composeplat.cluster.snapshot import Object
 from composeplat.compose.watch_model import WatchAction, WatchRule
 from composeplat.dev.container_sync import Container, ContainerFiles, Unreached, write_archive
 from composeplat.dev.folder_watch import FolderChange, Found
+from composeplat.dev.refused_files import Refused
+from composeplat.dev.watch_copy import Copy
 from composeplat.dev.watch_rules import WatchedFolder
-from composeplat.dev.watch_session import Copy, PodWork, WatchSession
+from composeplat.dev.watch_session import PodWork, WatchSession
 from composeplat.dev.watch_state import FilePath
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
@@ -148,12 +150,13 @@ def test_changes_during_a_copy_are_one_copy(
         (tmp_path / name).write_text(name)
     is_copying, is_saved = threading.Event(), threading.Event()
 
-    def unpack(*_: object) -> None:
+    def unpack(*_: object) -> Refused:
         is_copying.set()
         is_saved.wait(20)
+        return {}
 
     monkeypatch.setattr(ContainerFiles, "unpack", unpack)
-    monkeypatch.setattr(ContainerFiles, "delete", lambda *_: None)
+    monkeypatch.setattr(ContainerFiles, "delete", lambda *_: {})
 
     def save() -> None:
         work.report(FolderChange(1, changed=("gone",)))
@@ -186,11 +189,12 @@ def test_a_change_while_a_container_is_not_reached(
     copied: list[list[str]] = []
     failures = [Unreached("no route")]
 
-    def unpack(_: ContainerFiles, archive: Path) -> None:
+    def unpack(_: ContainerFiles, archive: Path, __: Path) -> Refused:
         with tarfile.open(archive) as tar:
             copied.append(tar.getnames())
         if failures:
             raise failures.pop()
+        return {}
 
     monkeypatch.setattr(ContainerFiles, "unpack", unpack)
 
@@ -225,13 +229,14 @@ def test_a_file_that_can_not_be_read_for_a_moment(
             raise failures.pop()
         return write_archive(*args)
 
-    def unpack(_: ContainerFiles, archive: Path) -> None:
+    def unpack(_: ContainerFiles, archive: Path, __: Path) -> Refused:
         with tarfile.open(archive) as tar:
             copied.update(tar.getnames())
+        return {}
 
-    monkeypatch.setattr("composeplat.dev.watch_session.write_archive", write)
+    monkeypatch.setattr("composeplat.dev.watch_copy.write_archive", write)
     monkeypatch.setattr(ContainerFiles, "unpack", unpack)
-    monkeypatch.setattr(ContainerFiles, "delete", lambda *_: None)
+    monkeypatch.setattr(ContainerFiles, "delete", lambda *_: {})
 
     def save() -> None:
         work.report(FolderChange(1, changed=("beside", "broken")))
@@ -247,24 +252,113 @@ def test_a_file_that_can_not_be_read_for_a_moment(
         session.run()
 
 
+def test_files_that_a_container_refuses(
+    session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are tried again by themselves, and reported once; once they are taken, nothing is tried any more.
+
+    The container lacked them until they were saved again, and so it did the files after the first in the archive.
+    """
+    answer_with_a_pod(server)
+    for name in ("a", "b", "old"):
+        (tmp_path / name).write_text(name)
+    session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
+    monkeypatch.setattr("composeplat.dev.watch_state._FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr("composeplat.dev.watch_state._MAX_PAUSE_S", 0.1)
+    monkeypatch.setattr("composeplat.dev.watch_state._PAUSE_FOR_SECOND", 0)
+    tried: list[list[str]] = []
+    refused = {"/app/b": "Permission denied"}
+
+    def unpack(_: ContainerFiles, archive: Path, __: Path) -> Refused:
+        with tarfile.open(archive) as tar:
+            tried.append(tar.getnames())
+        return {path: reason for path, reason in refused.items() if path.lstrip("/") in tried[-1]}
+
+    monkeypatch.setattr(ContainerFiles, "unpack", unpack)
+    monkeypatch.setattr(ContainerFiles, "delete", lambda _, paths, __: dict.fromkeys(paths, "busy") if refused else {})
+
+    def save() -> None:
+        work.report(FolderChange(1, changed=("a", "b"), deleted=("old",)))
+        until(lambda: len(tried) > 3)
+        refused.clear()
+        until(lambda: copies(work) == [(1, 0), (1, 1)])
+        tried.append(["taken"])
+        time.sleep(0.5)
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = save
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
+
+    assert tried[0] == ["app/a", "app/b"]
+    assert {tuple(names) for names in tried[1:-1]} == {("app/b",)}
+    assert tried[-1] == ["taken"]
+    name = f"{copied_into(work)}: "
+    assert problems(work) == [
+        f"{name}can't write '/app/b', and tries again later: Permission denied; {OWN}",
+        f"{name}can't delete '/app/old', and tries again later: busy; {BUSY}",
+    ]
+
+
+OWN = "let the user of the container own the files: COPY --chown"
+BUSY = "a mounted file can't be replaced: write action: sync+restart"
+
+
+def test_a_container_that_can_not_be_reached_for_a_moment(
+    session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets what it lacks without another save: it did with the next one, if its pod did not change."""
+    answer_with_a_pod(server)
+    (tmp_path / "a").write_text("a")
+    session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
+    monkeypatch.setattr("composeplat.dev.watch_state._FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(LiveList, "wait", lambda _: time.sleep(60))
+    failures = [Unreached("no route"), Unreached("no route")]
+
+    def unpack(*_: object) -> Refused:
+        if failures:
+            raise failures.pop()
+        return {}
+
+    monkeypatch.setattr(ContainerFiles, "unpack", unpack)
+
+    def save() -> None:
+        work.report(FolderChange(1, changed=("a",)))
+        until(lambda: copies(work) == [(1, 0)])
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = save
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
+
+    assert problems(work) == [f"{copied_into(work)}: no route"]
+
+
 @pytest.mark.parametrize(
     ("status", "complaint", "is_unreached"),
     [
         pytest.param(1, "error: dial tcp 10.0.0.1:443: i/o timeout", True, id="no-connection"),
         pytest.param(-9, "", False, id="not-in-time"),
-        pytest.param(2, "tar: app: Permission denied", False, id="refused"),
+        pytest.param(137, "", False, id="killed"),
+        pytest.param(127, "", False, id="no-program"),
+        pytest.param(2, "tar: short read", False, id="no-file-in-the-archive"),
     ],
 )
 def test_why_a_copy_failed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int, complaint: str, *, is_unreached: bool
 ) -> None:
-    """Files that a program of the container refuses, or that take too long, are not sent again and again."""
+    """What is not about single files fails the copy as a whole."""
     monkeypatch.setattr(ContainerFiles, "_run", lambda *_: (status, complaint))
-    (tmp_path / "changes.tar").touch()
+    archive = tmp_path / "changes.tar"
+    tarfile.open(archive, "w").close()
     with pytest.raises(ComposeplatError) as raised:
-        ContainerFiles(Mock(), Mock(), {}).unpack(tmp_path / "changes.tar")
+        ContainerFiles(Mock(), Mock(), {}).unpack(archive, tmp_path / "part")
 
     assert isinstance(raised.value, Unreached) is is_unreached
+
+
+def copied_into(work: Builds) -> str:
+    return str(next(event["pods"][0] for event in work.events if event["event"] == "copied"))
 
 
 def problems(work: Builds) -> list[str]:

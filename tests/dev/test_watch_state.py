@@ -5,7 +5,7 @@ from __future__ import annotations
 from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule
 from composeplat.dev.folder_watch import FolderChange
 from composeplat.dev.watch_rules import WatchedFolder
-from composeplat.dev.watch_state import Changes, WatchState
+from composeplat.dev.watch_state import Changes, FailedCopies, RetryTimer, WatchState
 
 
 def watched(action: WatchAction, service: str = "web") -> WatchedFolder:
@@ -45,8 +45,61 @@ def test_commands_of_the_rules_that_changed() -> None:
     """Only the rules of changed files run their commands, each once."""
     found = state(WatchAction.SYNC, WatchAction.SYNC_EXEC)
 
-    assert found.commands_for(Changes({(0, "a"): True})) == []
-    assert found.commands_for(Changes({(1, "a"): True, (1, "b"): False})) == [found.folders[1]]
+    changed = Changes({(1, "a"): True, (1, "b"): False})
+
+    assert found.commands_for(Changes({(0, "a"): True}), Changes()) == []
+    assert found.commands_for(changed, Changes()) == [found.folders[1]]
+
+
+def test_a_command_waits_for_files_that_failed() -> None:
+    """A command that reads what was synced runs once all of it is there."""
+    found = state(WatchAction.SYNC_EXEC, WatchAction.SYNC_EXEC)
+
+    changed = Changes({(0, "a"): True, (1, "a"): True, (1, "b"): True})
+    assert found.commands_for(changed, Changes({(1, "b"): True})) == [found.folders[0]]
+
+
+def test_what_a_container_lacks() -> None:
+    """A later copy replaces what failed before; what failed longest ago is tried last."""
+    failed = FailedCopies()
+    a, b, c = (Changes({(0, name): True}) for name in "abc")
+
+    failed.note("pod", Changes({**a.paths, **b.paths}), a)
+    failed.note("other", a, a)
+    assert failed.lacking == {"pod": a, "other": a}
+    failed.note("pod", c, c)
+    assert list(failed.lacking["pod"].paths) == [(0, "c"), (0, "a")]
+    failed.note("pod", Changes({(0, "a"): False}), Changes())
+    assert failed.lacking["pod"] == c
+    failed.forget_others(["pod"])
+    failed.note("pod", c, Changes())
+    assert failed.lacking == {}
+
+
+def test_a_message_that_is_no_news() -> None:
+    """The last messages about a container are known until a copy has brought all that it lacks."""
+    failed, a = FailedCopies(), Changes({(0, "a"): True})
+
+    assert [failed.is_news("pod", [text]) for text in ("full", "full", "refused")] == [True, False, True]
+    failed.note("pod", a, Changes())
+    assert failed.is_news("pod", ["refused"])
+
+
+def test_pauses_between_retries() -> None:
+    """They grow, and are short again after a save; a container that takes nothing has longer ones."""
+    timer = RetryTimer()
+    assert timer.left_s(0) is None
+
+    found = []
+    for is_first in (True, *[False] * 6, True):
+        timer.start(100, 0.1, is_first=is_first)
+        found.append(timer.left_s(100))
+    assert found == [5, 10, 20, 40, 80, 160, 160, 5]
+    assert timer.left_s(200) == 0
+    timer.start(100, 120, is_first=False)
+    assert timer.left_s(100) == 1200
+    timer.stop()
+    assert timer.left_s(100) is None
 
 
 def test_a_build_takes_the_changes_along() -> None:
