@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from composeplat import progress
 from composeplat.cli.console import write_output
 from composeplat.cli.interrupts import ended_by_signals
@@ -20,7 +22,8 @@ def run_job(job: RunJob, cron_job: Object, *, detached: bool, timeout: float) ->
     with ended_by_signals():
         with job.deleted_unless_ended(name):
             pod = job.wait_until_started(name, Deadline(timeout))
-            for line in job.lines(pod):
-                # Where nobody reads, the run continues, and its status counts.
-                write_output(f"{line}\n")
+            with contextlib.closing(job.lines(pod)) as lines:
+                for line in lines:
+                    # Where nobody reads, the run continues, and its status counts.
+                    write_output(f"{line}\n")
         return job.exit_status(name, pod)

@@ -11,14 +11,16 @@ import contextlib
 import copy
 import http.client
 import secrets
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import WorkloadState, workload_status
+from composeplat.cluster.connection import end_connection
 from composeplat.cluster.jobs import describe_disruption
-from composeplat.cluster.live_list import wait_for
+from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.log_cursor import Cursor
 from composeplat.cluster.logs import UNAVAILABLE
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
@@ -125,16 +127,34 @@ class RunJob:
             raise ComposeplatError(message, "give it more time with --timeout")
         return found
 
-    def lines(self, pod: str) -> Iterator[str]:
-        """Yield the lines of a pod's log until its container ends, through broken connections and failing servers."""
+    def lines(self, pod: str) -> Generator[str, None, None]:
+        """Yield the lines of a pod's log until its container ends, through broken connections and failing servers.
+
+        A connection that is held open and forwards nothing is known by that of a watch, which is never idle for long.
+        """
+        opened: list[socket.socket] = []
+
+        def end_connections() -> None:
+            for sock in opened:
+                end_connection(sock)
+
+        live = LiveList(self.api.access, self._list_path(pod), on_silence=end_connections)
+        try:
+            yield from self._lines(pod, live, opened)
+        finally:
+            live.stop()
+
+    def _lines(self, pod: str, live: LiveList, opened: list[socket.socket]) -> Iterator[str]:
         cursor = Cursor()
         end: Deadline | None = None
         has_reported = False
         while True:
             try:
+                # This begins the watch. Its objects may be old while it is silent, so the pod is asked for.
+                live.read(self.api)
                 if end is None and self._has_ended(self._pod(pod)):
                     end = Deadline(_END_TIMEOUT_S)
-                for part in self.api.lines(self._log_path(pod, cursor)):
+                for part in self.api.lines(self._log_path(pod, cursor), opened.append):
                     taken = cursor.take(part)
                     if taken is not None:
                         yield taken[1]
@@ -151,6 +171,7 @@ class RunJob:
                 if not has_reported and error.status:
                     progress.note(f"the log of {pod} can't be read: {error}; trying again")
                     has_reported = True
+            opened.clear()
             cursor.begin()
             time.sleep(_POLL_INTERVAL_S)
 
@@ -158,6 +179,9 @@ class RunJob:
         since = f"&sinceTime={cursor.since}" if cursor.since else ""
         query = f"container={self.service.cluster_name}&follow=true&timestamps=true{since}"
         return f"{kind_path('v1', 'Pod', self.plan.namespace)}/{pod}/log?{query}"
+
+    def _list_path(self, pod: str) -> str:
+        return f"{kind_path('v1', 'Pod', self.plan.namespace)}?fieldSelector=metadata.name%3D{pod}"
 
     def _pod(self, name: str) -> Object:
         return self.api.get(f"{kind_path('v1', 'Pod', self.plan.namespace)}/{name}")
@@ -168,11 +192,10 @@ class RunJob:
 
     def exit_status(self, name: str, pod: str) -> int:
         """Return the exit status of a run, with a note if its pod was ended from outside."""
-        path = kind_path("v1", "Pod", self.plan.namespace) + f"?fieldSelector=metadata.name%3D{pod}"
         deadline = Deadline(_END_TIMEOUT_S)
         while True:
             try:
-                pods = wait_for(self.api, path, self._ended_pods, deadline)
+                pods = wait_for(self.api, self._list_path(pod), self._ended_pods, deadline)
             except ApiError as error:
                 if error.status not in UNAVAILABLE or deadline.has_passed:
                     raise

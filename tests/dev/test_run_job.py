@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from queue import Queue
 from typing import Any
 from unittest.mock import Mock
 
@@ -68,18 +72,60 @@ def test_only_a_run_without_settings_is_one_of_the_schedule() -> None:
     assert not RunOptions(environment={"A": "1"}).is_as_scheduled
 
 
-def test_a_log_through_a_server_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log is read on where the API server or a kubelet fails for a moment: the run was deleted, which still ran."""
+POD = "/api/v1/namespaces/team/pods/backup-1"
+
+
+@dataclass(slots=True)
+class Logs(Server):
+    """Answers reads of the pod and of its log, with one answer after the other; the last stays. A watch is silent."""
+
+    pods: list[Answer] = field(default_factory=list)
+    logs: list[Answer] = field(default_factory=list)
+    idle: Queue[dict[str, Any] | None] = field(default_factory=Queue)
+
+    def answer(self, path: str) -> Answer:
+        if "watch=1" in path:
+            return Answer(events=self.idle)
+        if path.startswith(f"{POD}/log"):
+            return _next(self.logs)
+        return _next(self.pods) if path == POD else given(_pod("Running"), version="5")
+
+    def follows(self) -> int:
+        return sum("/log?" in path for path in self.paths)
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Logs]:
     monkeypatch.setattr("composeplat.dev.run_job._POLL_INTERVAL_S", 0)
-    alive, ended = ({"status": {"phase": phase}, "metadata": {"name": "backup-1"}} for phase in ("Running", "Failed"))
+    with Logs() as server:
+        yield server
+        for _ in server.paths:
+            server.idle.put(None)
+
+
+def test_a_log_through_a_server_that_fails(logs: Logs) -> None:
+    """A log is read on where the API server or a kubelet fails for a moment: the run was deleted, which still ran."""
     first, both = b"2025-06-01T12:00:01Z begun\n", b"2025-06-01T12:00:01Z begun\n2025-06-01T12:00:02Z done\n"
-    answers = [
-        _object(alive), refusal(500, "the kubelet does not answer"), refusal(502, "no server"), _object(alive),
-        Answer(first), _object(ended), Answer(silent=True), Answer(both),
-    ]  # fmt: skip
-    with Server(first=answers) as server, Api(server.access) as api:
-        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
-        assert list(job.lines("backup-1")) == ["begun", "done"]
+    logs.pods = [_object(_pod("Running")), refusal(502, "no server"), _object(_pod("Running")), _object(_pod("Failed"))]
+    logs.logs = [refusal(500, "the kubelet does not answer"), Answer(first), Answer(silent=True), Answer(both)]
+    with Api(logs.access) as api:
+        assert list(job_of(api).lines("backup-1")) == ["begun", "done"]
+
+
+def test_a_log_whose_connection_becomes_silent(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is held open and forwards nothing, the log is read over a new one, and no line twice: it waited."""
+    monkeypatch.setattr("composeplat.cluster.api._MAX_WATCH_SILENCE_S", 0.3)
+    held: Queue[bytes | None] = Queue()
+    held.put(b"2025-06-01T12:00:01Z begun\n")
+    rest = b"2025-06-01T12:00:01Z begun\n2025-06-01T12:00:02Z done\n"
+    logs.pods = [_object(_pod("Running")), _object(_pod("Failed"))]
+    logs.logs = [Answer(lines=held), Answer(rest)]
+    with Api(logs.access) as api:
+        assert list(job_of(api).lines("backup-1")) == ["begun", "done"]
+    held.put(None)
+
+    assert logs.follows() == 2
+    assert "watch" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_pod_that_is_gone() -> None:
@@ -115,10 +161,12 @@ def test_a_pod_that_is_evicted(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_log_that_may_not_be_read() -> None:
     """A refusal is an error at once."""
-    with Server(otherwise=refusal(403, "no logs for you")) as server, Api(server.access) as api:
-        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
-        with pytest.raises(ApiError, match="no logs for you"):
-            list(job.lines("backup-1"))
+    with (
+        Server(otherwise=refusal(403, "no logs for you")) as server,
+        Api(server.access) as api,
+        pytest.raises(ApiError, match="no logs for you"),
+    ):
+        list(job_of(api).lines("backup-1"))
 
 
 def test_the_end_of_its_own_container() -> None:
@@ -136,12 +184,24 @@ def test_the_end_of_its_own_container() -> None:
         Server(answers={log: Answer(b"2025-06-01T12:00:01Z done\n")}, otherwise=_object(found)) as server,
         Api(server.access) as api,
     ):
-        job = RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
+        job = job_of(api)
         assert list(itertools.islice(job.lines("backup-1"), 2)) == ["done"]
-        assert server.paths.count(server.paths[-1]) == 1
+        assert sum("/log?" in path for path in server.paths) == 1
         server.otherwise = given(found)
         server.first = [refusal(500, "no server")]
         assert job.exit_status("backup", "backup-1") == 7
+
+
+def job_of(api: Api) -> RunJob:
+    return RunJob(api=api, plan=Mock(namespace="team"), service=Mock(cluster_name="backup"))
+
+
+def _next(answers: list[Answer]) -> Answer:
+    return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def _pod(phase: str) -> dict[str, Any]:
+    return {"status": {"phase": phase}, "metadata": {"name": "backup-1", "uid": "u", "resourceVersion": "5"}}
 
 
 def _object(found: dict[str, Any]) -> Answer:
