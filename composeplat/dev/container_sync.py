@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import posixpath
 import queue
@@ -40,6 +41,8 @@ _COMMAND_TIMEOUT_S = 120.0
 #: Arguments are in the URL of a request: proxies refuse one of 8 KiB.
 _MAX_ARGS_BYTES = 4 * 1024
 _PERMISSIONS = 0o777
+#: Of a folder that files are written to.
+_OWNERS = 0o700
 _CHUNK_BYTES = 64 * 1024
 _MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
@@ -73,8 +76,33 @@ def local_steps(folder: WatchedFolder, path: str) -> tuple[Path, tuple[str, ...]
     return Path(top), split_name(posixpath.join(os.path.relpath(folder.local, top), path))
 
 
+def find_folders(files: Iterable[tuple[WatchedFolder, str]]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the modes here of those paths that are folders, and of the folders above all paths, by path there."""
+    own, above = dict[str, int](), dict[str, int]()
+    for folder, path in files:
+        try:
+            for place in _places_above(folder, path):
+                if (there := folder.in_container(place).rstrip("/")) and there not in above:
+                    with open_parent(*local_steps(folder, posixpath.join(place, "x"))) as opened:
+                        above[there] = os.fstat(opened).st_mode & _PERMISSIONS
+            with open_parent(*local_steps(folder, path)) as parent:
+                info = os.stat(posixpath.basename(path), dir_fd=parent, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+        if stat.S_ISDIR(info.st_mode):
+            own[folder.in_container(path)] = info.st_mode & _PERMISSIONS
+    return own, above
+
+
+def _places_above(folder: WatchedFolder, path: str) -> Iterator[str]:
+    """Yield the folders above a path that the container has because of it, without those above the target."""
+    while path and not folder.file:
+        path = posixpath.dirname(path)
+        yield path
+
+
 def write_archive(files: Iterable[tuple[WatchedFolder, str]], archive: IO[bytes]) -> int:
-    """Write files, links and empty folders with their paths in a container; return how many. Missing ones are left."""
+    """Write files and links with their paths in a container; return how many. Missing ones and folders are left."""
     count = 0
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for folder, path in files:
@@ -117,9 +145,6 @@ def _add(tar: tarfile.TarFile, target: str, parent: int, name: str) -> int:
     member.mode, member.mtime = info.st_mode & _PERMISSIONS, int(info.st_mtime)
     if stat.S_ISLNK(info.st_mode):
         member.type, member.linkname = tarfile.SYMTYPE, os.readlink(name, dir_fd=parent)
-        tar.addfile(member)
-    elif stat.S_ISDIR(info.st_mode):
-        member.type = tarfile.DIRTYPE
         tar.addfile(member)
     elif stat.S_ISREG(info.st_mode):
         opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
@@ -188,13 +213,28 @@ class ContainerFiles:
         with archive.open("rb") as content:
             return self._complaint(args, *self._run(args, content, _COPY_TIMEOUT_S))
 
+    def make_folders(self, modes: Mapping[str, int], needed: Collection[str]) -> Refused:
+        """Make those folders that are missing, by mode; return why some of the needed ones can't be made.
+
+        ``tar`` makes the others too, with a mode of its own; of a folder that is there it would change the mode.
+        """
+        refused = Refused()
+        ordered = sorted(modes, key=lambda path: (path.count("/"), modes[path], path))
+        for mode, paths in itertools.groupby(ordered, modes.__getitem__):
+            args = ("mkdir", "-p", "-m", f"{mode | _OWNERS:o}", "--")
+            for chunk, status, complaint in self._run_for(args, list(paths)):
+                if status in NO_PROGRAM and not needed:
+                    return refused
+                found = _read_complaint(self._complaint(args, status, complaint), chunk)
+                refused |= {path: reason for path, reason in found.items() if path in needed}
+        return refused
+
     def delete(self, paths: Sequence[str], folders: Sequence[str]) -> Refused:
         """Delete files, then those of some folders that are empty; return why some files could not be deleted."""
         args = ("rm", "-f", "--")
         refused = Refused()
         for chunk, status, complaint in self._run_for(args, paths):
-            if text := self._complaint(args, status, complaint):
-                refused |= read_refusals(text, chunk)[0] or dict.fromkeys(chunk, text.partition("\n")[0])
+            refused |= _read_complaint(self._complaint(args, status, complaint), chunk)
         for _ in self._run_for(("rmdir", "--"), folders):
             # A folder with files of the container stays, and so does one that is a volume.
             pass
@@ -265,6 +305,13 @@ class ContainerFiles:
         if status < 0 or not complaint:
             raise ComposeplatError(complaint or f"{args[0]} ended with status {status}")
         return complaint
+
+
+def _read_complaint(complaint: str, paths: Sequence[str]) -> Refused:
+    """Return the paths that were refused; all of them if a message names none."""
+    if not complaint:
+        return {}
+    return read_refusals(complaint, paths)[0] or dict.fromkeys(paths, complaint.partition("\n")[0])
 
 
 def _chunks(paths: Sequence[str]) -> Iterator[list[str]]:

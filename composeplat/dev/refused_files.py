@@ -27,7 +27,7 @@ _CONTINUED = "previous errors"
 #: That the clock of the container is behind.
 _WARNING = "time stamp"
 #: The characters before a path in a message, and after it.
-_STARTS, _ENDS = " '\"", ":'\""
+_STARTS, _ENDS = " '\"\u2018", ":'\"\u2019"
 #: A container can send a line of quotes.
 _MAX_PLACES = 64
 #: These keep every file of the folder from being written.

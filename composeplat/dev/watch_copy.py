@@ -21,6 +21,7 @@ from composeplat.dev.container_sync import (
     ContainerFiles,
     Unreached,
     emptied_folders,
+    find_folders,
     give_modes,
     write_archive,
 )
@@ -29,11 +30,14 @@ from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.dev.watch_state import Changes, FailedCopies, FilePath, WatchState
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
+from composeplat.system.records import record
 
 Event = dict[str, Any]
 _MAX_PODS_AT_ONCE = 8
 #: Of a new file from a file system without permissions: a script must run, as with Docker on Windows.
 _MODE_WITHOUT_MODES = 0o755
+#: Of a folder that ``tar`` makes.
+_MODE_OF_TAR = 0o755
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +52,8 @@ class WatchedContainers:
     state: WatchState
     on_event: Callable[[Event], None]
     failed: dict[str, FailedCopies] = field(default_factory=lambda: defaultdict(FailedCopies))
+    folders: dict[Container, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The folders that each container is known to have."""
 
     def files_of(self, service: str, container: Container) -> ContainerFiles:
         name = self.cluster_names[service]
@@ -64,6 +70,18 @@ class WatchedContainers:
 def message_of(error: Exception) -> str:
     hint = error.hint if isinstance(error, ComposeplatError) else ""
     return f"{error}; {hint}" if hint else str(error)
+
+
+@record
+class _Packed:
+    """The files of a copy, and its folders with their modes, by path in the container."""
+
+    archive: Path
+    count: int
+    folders: Mapping[str, int]
+    """Empty ones."""
+    above: Mapping[str, int]
+    """Those above files whose mode is not that of ``tar``."""
 
 
 @dataclass(slots=True)
@@ -88,6 +106,7 @@ class Copy:
             try:
                 with archive.open("wb") as content:
                     count = write_archive(((folders[number], path) for number, path in self.changes.present), content)
+                packed = _Packed(archive, count, *self._find_folders())
             except OSError as error:
                 # A file that can't be read, or that is written meanwhile.
                 reason = f"can't read the files: {error}"
@@ -95,7 +114,7 @@ class Copy:
                     self._note_failed(container, self.changes, [reason])
                 return set()
             with ThreadPoolExecutor(min(len(containers), _MAX_PODS_AT_ONCE)) as pool:
-                copied = list(pool.map(lambda found: self._into(found, archive, count), containers))
+                copied = list(pool.map(lambda found: self._into(found, packed), containers))
         self._report(dict(zip(containers, copied, strict=True)), round(time.monotonic() - began, 3))
         return self._unreached
 
@@ -107,12 +126,22 @@ class Copy:
                 numbers = {"files": files, "deleted": deleted, "new_pods": self.is_new, "seconds": seconds}
                 self.reach.report("copied", self.service, pods=pods, **numbers)
 
-    def _into(self, container: Container, archive: Path, count: int) -> tuple[int, int]:
+    def _find_folders(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return the modes of folders for :class:`_Packed`."""
+        folders, without = self.reach.state.folders, self.reach.state.without_modes
+        has_modes = [(folders[number], path) for number, path in self.changes.present if number not in without]
+        own, above = find_folders(has_modes)
+        others, _ = find_folders((folders[number], path) for number, path in self.changes.present if number in without)
+        own |= dict.fromkeys(others, _MODE_WITHOUT_MODES)
+        return own, {path: mode for path, mode in above.items() if mode != _MODE_OF_TAR and path not in own}
+
+    def _into(self, container: Container, packed: _Packed) -> tuple[int, int]:
         """Copy into one container; return the numbers of files that were written and deleted there."""
         files = self.reach.files_of(self.service, container)
         try:
-            kept = self._delete(files)
-            unwritten = self._unpack(files, container, archive) if count else {}
+            kept = self._delete(files, container)
+            unwritten = self._make_folders(files, container, packed)
+            unwritten |= self._unpack(files, container, packed.archive) if packed.count else {}
             failed = self._changes_at({**kept, **unwritten})
             self._note_failed(container, failed, self._messages(container, kept, unwritten))
             for folder in self.reach.state.commands_for(self.changes, failed):
@@ -123,7 +152,15 @@ class Copy:
             self._note_failed(container, self.changes, [f"{container.pod}: {message_of(error)}"])
             return 0, 0
         deleted = sum(not path.endswith("/") for _, path in self.changes.deleted)
-        return count - len(unwritten), deleted - len(kept)
+        return packed.count + len(packed.folders) - len(unwritten), deleted - len(kept)
+
+    def _make_folders(self, files: ContainerFiles, container: Container, packed: _Packed) -> Refused:
+        known = self.reach.folders[container]
+        above = {path: mode for path, mode in packed.above.items() if path not in known}
+        missing = {**above, **packed.folders}
+        refused = files.make_folders(missing, packed.folders.keys()) if missing else {}
+        known |= missing.keys() - refused.keys()
+        return refused
 
     def _messages(self, container: Container, kept: Refused, unwritten: Refused) -> list[str]:
         messages = [*describe_refusals(unwritten, "write"), *describe_refusals(kept, "delete")]
@@ -157,7 +194,7 @@ class Copy:
             archive = own
         return files.unpack(archive, own.with_suffix(".part"))
 
-    def _delete(self, files: ContainerFiles) -> Refused:
+    def _delete(self, files: ContainerFiles, container: Container) -> Refused:
         gone: dict[int, list[str]] = {}
         for number, path in self.changes.deleted:
             gone.setdefault(number, []).append(path)
@@ -165,7 +202,9 @@ class Copy:
         for number, paths in gone.items():
             folder = self.reach.state.folders[number]
             removed = [folder.in_container(path) for path in paths if not path.endswith("/")]
-            kept |= files.delete(removed, emptied_folders(folder, paths))
+            emptied = emptied_folders(folder, paths)
+            kept |= files.delete(removed, emptied)
+            self.reach.folders[container].difference_update(emptied)
         return kept
 
     def _run(self, files: ContainerFiles, container: Container, folder: WatchedFolder) -> None:

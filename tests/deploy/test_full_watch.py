@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import queue
+import shutil
 import signal
 import subprocess
 import threading
@@ -234,6 +235,36 @@ def test_files_that_a_container_can_not_write(shop: Environment, start: Callable
     shop.exec(pod, "chmod", "755", "/app/src/closed")
     watch.until("copied", files=2)
     assert shop.exec(pod, "cat", "/app/src/closed/a.py", "/app/src/closed/new/b c.py") == "2\n2\n"
+
+
+def test_modes_of_folders(shop: Environment, start: Callable[..., Watch]) -> None:
+    """New folders get the mode of the folder here, and others keep theirs: new ones got 0755, and empty ones this mode.
+
+    A folder that was deleted and is here again is a new one.
+    """
+    (shop.folder / "own/src/there").mkdir()
+    watch = start("own")
+    (pod,) = (str(found["metadata"]["name"]) for found in shop.pods("own"))
+    shop.exec(pod, "mkdir", "-m", "711", "/app/src/there", "/app/src/bare")
+    for path, mode in (("there", 0o770), ("bare", 0o770), ("new", 0o775), ("new/inner", 0o710), ("empty", 0o700)):
+        (shop.folder / "own/src" / path).mkdir(exist_ok=True)
+        (shop.folder / "own/src" / path).chmod(mode)
+    for path in ("there/a", "new/a", "new/inner/a"):
+        shop.write("1\n", f"own/src/{path}")
+
+    def modes() -> list[str]:
+        names = ("there", "bare", "new", "new/inner", "empty")
+        shown = shop.exec(pod, "sh", "-c", "cd /app/src && stat -c '%a %n' " + " ".join(names) + " || true")
+        return shown.splitlines()
+
+    until(lambda: modes() == ["711 there", "711 bare", "775 new", "710 new/inner", "700 empty"])
+
+    shutil.rmtree(shop.folder / "own/src/new")
+    until(lambda: "775 new" not in modes())
+    (shop.folder / "own/src/new").mkdir(mode=0o700)
+    shop.write("1\n", "own/src/new/a")
+    until(lambda: "700 new" in modes())
+    assert watch.end() == 130
 
 
 def test_modes_of_a_file_system_without_permissions(shop: Environment) -> None:

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 from urllib.parse import urlencode
@@ -26,6 +27,7 @@ from composeplat.dev.container_sync import (
     ContainerFiles,
     command_args,
     emptied_folders,
+    find_folders,
     give_modes,
     parse_modes,
     running_containers,
@@ -64,14 +66,61 @@ def packed(folder: WatchedFolder, *paths: str) -> dict[str, tuple[bytes, int, st
 
 
 def test_an_archive(folder: WatchedFolder) -> None:
-    """Files with their modes, links as links, folders; what has gone meanwhile and devices are left out."""
+    """Files with their modes, links as links; what has gone meanwhile, devices and folders are left out."""
     (Path(folder.local) / "empty").mkdir(mode=0o755)
     os.mkfifo(Path(folder.local) / "pipe")
 
     assert packed(folder, "sub/a.sh", "link", "empty", "gone", "gone/a", "link/a", "pipe") == {
         "app/sub/a.sh": (b"a", 0o750, ""), "app/link": (tarfile.SYMTYPE, 0o777, "sub/a.sh"),
-        "app/empty": (tarfile.DIRTYPE, 0o755, ""),
     }  # fmt: skip
+
+
+def test_folders_and_their_modes(folder: WatchedFolder, tmp_path: Path) -> None:
+    """Empty folders, and those above files up to the target; none behind a link, and none of a single file."""
+    for name, mode in (("", 0o775), ("sub", 0o700), ("sub/empty", 0o2770)):
+        place = Path(folder.local) / name
+        place.mkdir(exist_ok=True)
+        place.chmod(mode)
+    (tmp_path / "src/out").symlink_to(tmp_path)
+
+    paths = ("sub/a.sh", "sub/empty", "link", "gone/a", "out/secret")
+    assert find_folders([(folder, path) for path in paths]) == (
+        {"/app/sub/empty": 0o770}, {"/app": 0o775, "/app/sub": 0o700},
+    )  # fmt: skip
+    single = replace(folder, file="link")
+    assert find_folders([(single, "link")]) == ({}, {})
+
+
+@pytest.mark.parametrize("program", ["mkdir", "none", "busybox"])
+def test_folders_are_made(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Those above come first, one command for those of one mode; the container's user may always write to them."""
+    ran: list[tuple[str, ...]] = []
+    answers = {
+        "mkdir": (1, "mkdir: cannot create directory \u2018/app/b\u2019: Permission denied"),
+        "busybox": (1, "mkdir: can't create directory '/app/b': Permission denied"),
+        "none": (127, ""),
+    }
+
+    def run(_: object, args: tuple[str, ...], *__: object) -> tuple[int, str]:
+        ran.append(args)
+        return answers[program]
+
+    monkeypatch.setattr(ContainerFiles, "_run", run)
+    files = ContainerFiles(Mock(), Mock(), {})
+    modes = {"/app/b": 0o775, "/app/a/x": 0o555, "/app/a": 0o775, "/app": 0o755}
+    if program == "none":
+        # tar makes those that are not empty.
+        assert files.make_folders(modes, []) == {}
+        with pytest.raises(ComposeplatError, match="no program 'mkdir'"):
+            files.make_folders(modes, ["/app/b"])
+        return
+    assert files.make_folders(modes, ["/app/b", "/app/a/x"]) == {
+        "/app/b": "Permission denied", "/app/a/x": answers[program][1],
+    }  # fmt: skip
+    assert ran == [
+        ("mkdir", "-p", "-m", "755", "--", "/app"), ("mkdir", "-p", "-m", "775", "--", "/app/a", "/app/b"),
+        ("mkdir", "-p", "-m", "755", "--", "/app/a/x"),
+    ]  # fmt: skip
 
 
 def test_modes_of_a_file_system_without_permissions(folder: WatchedFolder, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def session(server: Server, work: Builds, monkeypatch: pytest.MonkeyPatch) -> Wa
 
     monkeypatch.setattr("composeplat.dev.watch_session.watching_folders", watching)
     monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: Program)
+    monkeypatch.setattr(ContainerFiles, "make_folders", lambda *_: {})
     return WatchSession(
         folders=[BUILT, SYNCED], cluster_names={"web": "web"}, namespace="team", environment_name="demo",
         target=Target(access=server.access, kubeconfig="", namespace="team"), environment={}, work=work,
