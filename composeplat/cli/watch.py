@@ -14,6 +14,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report
 from composeplat.cli.deploy import deploy
 from composeplat.cli.help_text import Guide
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, failure_summary, plan_for, report_publications, show_failures, stack_for
 from composeplat.cli.selection import READING, WORKING, Choice, with_choice
 from composeplat.cluster.api import Api
@@ -52,7 +53,7 @@ def run(choice: Choice, services: Sequence[str], *, deploy_first: bool) -> int:
         if deployed is not Exit.DONE:
             return int(deployed)
     plans = {service.name: service for service in planned.plan.services}
-    WatchSession(
+    session = WatchSession(
         folders=folders,
         cluster_names={service.name: plans[service.name].cluster_name for service in watched},
         namespace=planned.plan.namespace,
@@ -61,7 +62,9 @@ def run(choice: Choice, services: Sequence[str], *, deploy_first: bool) -> int:
         environment=planned.environment,
         work=Engine(planned, choice),
         on_event=WatchReporter(planned).emit,
-    ).run()
+    )
+    with ended_by_signals():
+        session.run()
     return int(Exit.DONE)
 
 

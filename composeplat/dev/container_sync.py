@@ -21,6 +21,7 @@ import subprocess
 import tarfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlencode
@@ -194,6 +195,34 @@ class _Watchdog:
             self._process.kill()
 
 
+class Processes:
+    """The processes of copies and commands that are running: the end of a watch does not wait for them."""
+
+    def __init__(self) -> None:
+        self.has_ended = False
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def holding(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        with self._lock:
+            self._running.add(process)
+            if self.has_ended:
+                process.kill()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def end(self) -> None:
+        """Kill them, and those that are still to be started."""
+        with self._lock:
+            self.has_ended = True
+            for process in self._running:
+                process.kill()
+
+
 @record
 class ContainerFiles:
     """The files of one container of a service."""
@@ -201,6 +230,7 @@ class ContainerFiles:
     container: Command
     target: Target
     environment: Mapping[str, str]
+    processes: Processes = field(default_factory=Processes)
 
     def unpack(self, archive: Path, scratch: Path) -> Refused:
         """Unpack an archive; return why some of its files could not be written, by path in the container."""
@@ -287,7 +317,8 @@ class ContainerFiles:
         with open_command(self.container.running(args), self.target, self.environment) as piped:
             watchdog = _Watchdog(piped.process, timeout_s)
             try:
-                yield piped, watchdog
+                with self.processes.holding(piped.process):
+                    yield piped, watchdog
             finally:
                 watchdog.end()
 

@@ -19,6 +19,7 @@ from composeplat.dev.container_commands import Command
 from composeplat.dev.container_sync import (
     Container,
     ContainerFiles,
+    Processes,
     Unreached,
     emptied_folders,
     find_folders,
@@ -54,14 +55,17 @@ class WatchedContainers:
     failed: dict[str, FailedCopies] = field(default_factory=lambda: defaultdict(FailedCopies))
     folders: dict[Container, set[str]] = field(default_factory=lambda: defaultdict(set))
     """The folders that each container is known to have."""
+    processes: Processes = field(default_factory=Processes)
 
     def files_of(self, service: str, container: Container) -> ContainerFiles:
         name = self.cluster_names[service]
         command = Command(namespace=self.namespace, pod=container.pod, container=name, args=(), terminal=False)
-        return ContainerFiles(command, self.target, self.environment)
+        return ContainerFiles(command, self.target, self.environment, self.processes)
 
     def report(self, kind: str, service: str, **fields: object) -> None:
-        self.on_event({"event": kind, "service": service, **fields})
+        # The end of a watch interrupts copies: that is no failure.
+        if not self.processes.has_ended:
+            self.on_event({"event": kind, "service": service, **fields})
 
     def report_problem(self, service: str, error: Exception) -> None:
         self.report("watch-problem", service, path="", reason=message_of(error))

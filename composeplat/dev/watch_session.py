@@ -117,6 +117,7 @@ class WatchSession:
                     self._do_work()
         finally:
             self._ended = True
+            self._reach.processes.end()
             self._pods.stop()
             self._found.put(None)
             copier.join(_END_TIMEOUT_S)

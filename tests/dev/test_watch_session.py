@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +20,7 @@ import pytest
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.watch_model import WatchAction, WatchRule
+from composeplat.dev.container_commands import Piped
 from composeplat.dev.container_sync import Container, ContainerFiles, Unreached, write_archive
 from composeplat.dev.folder_watch import FolderChange, Found
 from composeplat.dev.refused_files import Refused
@@ -299,6 +303,42 @@ def test_files_that_a_container_refuses(
         f"{name}can't write '/app/b', and tries again later: Permission denied; {OWN}",
         f"{name}can't delete '/app/old', and tries again later: busy; {BUSY}",
     ]
+
+
+def test_the_end_of_a_watch_does_not_wait_for_a_command(
+    session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Ctrl-C ends what is running in a container, without a message: it waited, up to two minutes."""
+    answer_with_a_pod(server)
+    (tmp_path / "a").write_text("a")
+    session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
+    started: list[subprocess.Popen[bytes]] = []
+
+    @contextlib.contextmanager
+    def opened(*_: object) -> Iterator[Piped]:
+        with (
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(["sleep", "600"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        ):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            started.append(process)
+            yield Piped(process, process.stdin, process.stdout, errors)
+
+    monkeypatch.setattr("composeplat.dev.container_sync.open_command", opened)
+
+    def press() -> None:
+        work.report(FolderChange(1, changed=("a",)))
+        until(lambda: started)
+        raise KeyboardInterrupt
+
+    work.meanwhile = press
+    with pytest.raises(KeyboardInterrupt):
+        session.run()
+
+    assert [process.poll() for process in started] == [-signal.SIGKILL]
+    assert not {"copier", "pods"} & {thread.name for thread in threading.enumerate()}
+    assert problems(work) == []
 
 
 OWN = "let the user of the container own the files: COPY --chown"
