@@ -76,6 +76,11 @@ class LiveList:
             self._stream.start()
         return self._cache.objects
 
+    @property
+    def latest(self) -> list[Object]:
+        """The objects as they were last seen; nothing is requested."""
+        return self._cache.objects
+
     def _list(self, api: Api) -> None:
         self.listed_at = time.monotonic()
         try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from composeplat.dev.container_commands import Command
+from composeplat.dev.container_commands import LINK_ERROR, Command
 from composeplat.dev.container_sync import (
     Container,
     ContainerFiles,
@@ -31,9 +31,15 @@ from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.dev.watch_state import Changes, FailedCopies, FilePath, WatchState
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
+from composeplat.system.deadline import Deadline, poll
 from composeplat.system.records import record
 
 Event = dict[str, Any]
+#: The watch of pods may report the end of a container a moment after a copy into it has failed.
+_END_TIMEOUT_S = 1.0
+_POLL_INTERVAL_S = 0.05
+#: The status of a program whose container is ended.
+_KILLED = 137
 _MAX_PODS_AT_ONCE = 8
 #: Of a new file from a file system without permissions: a script must run, as with Docker on Windows.
 _MODE_WITHOUT_MODES = 0o755
@@ -52,6 +58,8 @@ class WatchedContainers:
     environment: Mapping[str, str]
     state: WatchState
     on_event: Callable[[Event], None]
+    is_running: Callable[[str, Container], bool] = lambda _, __: True
+    """Whether a container of a service is still running, as far as is known."""
     failed: dict[str, FailedCopies] = field(default_factory=lambda: defaultdict(FailedCopies))
     folders: dict[Container, set[str]] = field(default_factory=lambda: defaultdict(set))
     """The folders that each container is known to have."""
@@ -151,12 +159,22 @@ class Copy:
             for folder in self.reach.state.commands_for(self.changes, failed):
                 self._run(files, container, folder)
         except (ComposeplatError, OSError) as error:
+            if self._has_ended(container):
+                return 0, 0
             if isinstance(error, Unreached):
                 self._unreached.add(container)
             self._note_failed(container, self.changes, [f"{container.pod}: {message_of(error)}"])
             return 0, 0
         deleted = sum(not path.endswith("/") for _, path in self.changes.deleted)
         return packed.count + len(packed.folders) - len(unwritten), deleted - len(kept)
+
+    def _has_ended(self, container: Container) -> bool:
+        """Return whether a copy failed because its container has ended, or the watch: a new one gets all changes."""
+
+        def has_ended() -> bool:
+            return self.reach.processes.has_ended or not self.reach.is_running(self.service, container)
+
+        return poll(has_ended, Deadline(_END_TIMEOUT_S), interval_s=_POLL_INTERVAL_S)
 
     def _make_folders(self, files: ContainerFiles, container: Container, packed: _Packed) -> Refused:
         known = self.reach.folders[container]
@@ -215,5 +233,7 @@ class Copy:
         if folder.rule.command is None:
             return
         status, output = files.run(folder.rule.command)
+        if (status == _KILLED or output.startswith(LINK_ERROR)) and self._has_ended(container):
+            return
         last = output.splitlines()[-1] if output else ""
         self.reach.report("executed", self.service, pod=container.pod, status=status, output=last)

@@ -99,6 +99,7 @@ class WatchSession:
             environment=self.environment,
             state=self.state,
             on_event=self.on_event,
+            is_running=lambda service, container: container in self._containers(self._pods.latest, service),
         )
 
     def run(self) -> None:

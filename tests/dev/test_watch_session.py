@@ -19,7 +19,7 @@ import pytest
 
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object
-from composeplat.compose.watch_model import WatchAction, WatchRule
+from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule
 from composeplat.dev.container_commands import Piped
 from composeplat.dev.container_sync import Container, ContainerFiles, Unreached, write_archive
 from composeplat.dev.folder_watch import FolderChange, Found
@@ -303,6 +303,52 @@ def test_files_that_a_container_refuses(
         f"{name}can't write '/app/b', and tries again later: Permission denied; {OWN}",
         f"{name}can't delete '/app/old', and tries again later: busy; {BUSY}",
     ]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Unreached('pods "web-1" not found'),
+        ComposeplatError("tar ended with status 137"),
+        (137, ""),
+        (1, "error: no pod"),
+    ],
+    ids=["no-pod", "killed", "command-killed", "no-pod-for-the-command"],
+)
+def test_a_container_that_ends_during_a_copy(
+    session: WatchSession, work: Builds, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    failure: Exception | tuple[int, str],
+) -> None:  # fmt: skip
+    """That is no problem, as the next one gets all changes: there was a message that its pod is not found."""
+    answer_with_a_pod(server)
+    (tmp_path / "a").write_text("a")
+    rule = replace(SYNCED.rule, action=WatchAction.SYNC_EXEC, command=WatchExec(command=("reload",)))
+    session.folders[1] = replace(SYNCED, rule=rule, local=str(tmp_path))  # type: ignore[index]  # a list here
+    is_over = threading.Event()
+
+    def end(*_: object) -> tuple[int, str]:
+        # The watch brings this a moment later.
+        threading.Timer(0.1, lambda: monkeypatch.setattr(LiveList, "latest", [])).start()
+        is_over.set()
+        if isinstance(failure, Exception):
+            raise failure
+        return failure
+
+    monkeypatch.setattr(ContainerFiles, "unpack", lambda *_: end() and {} if isinstance(failure, Exception) else {})
+    monkeypatch.setattr(ContainerFiles, "run", end)
+
+    def save() -> None:
+        work.report(FolderChange(1, changed=("a",)))
+        assert is_over.wait(20)
+        time.sleep(0.5)
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = save
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
+
+    assert problems(work) == []
+    assert "executed" not in {event["event"] for event in work.events}
 
 
 def test_the_end_of_a_watch_does_not_wait_for_a_command(
