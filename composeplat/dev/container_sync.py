@@ -49,6 +49,8 @@ _MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
 _MAX_MODES_BYTES = 4 * _MAX_ARGS_BYTES
 _MODE = re.compile(r"[0-9a-f]{1,8}")
+#: Kubernetes does not report the end of a program while some of its input is unread, as where busybox's tar fails.
+_READING_ALL = ("sh", "-c", '"$@"; status=$?; cat >/dev/null; exit $status', "sh")
 
 
 @record
@@ -241,7 +243,11 @@ class ContainerFiles:
         # The files belong to the container's user, or to root: their owners here mean nothing there.
         args = ("tar", "-xf", "-", "-o", "-C", "/")
         with archive.open("rb") as content:
-            return self._complaint(args, *self._run(args, content, _COPY_TIMEOUT_S))
+            status, complaint = self._run((*_READING_ALL, *args), content, _COPY_TIMEOUT_S)
+            if status in NO_PROGRAM:
+                content.seek(0)
+                status, complaint = self._run(args, content, _COPY_TIMEOUT_S)
+        return self._complaint(args, status, complaint)
 
     def make_folders(self, modes: Mapping[str, int], needed: Collection[str]) -> Refused:
         """Make those folders that are missing, by mode; return why some of the needed ones can't be made.

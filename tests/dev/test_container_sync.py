@@ -270,6 +270,38 @@ def test_files_that_change_while_they_are_packed(folder: WatchedFolder, monkeypa
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("has_shell", "has_tar"), [(True, True), (False, True), (True, False), (False, False)]
+)  # fmt: skip
+def test_all_of_an_archive_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_shell: bool, has_tar: bool
+) -> None:
+    """A shell reads the part that is left where tar ends early: its end was not seen, for two minutes."""
+    ran: list[tuple[str, ...]] = []
+
+    def run(_: object, args: tuple[str, ...], content: io.BytesIO, __: float) -> tuple[int, str]:
+        ran.append(args)
+        content.read()
+        return (0, "") if has_tar and (has_shell or args[0] != "sh") else (127, "")
+
+    monkeypatch.setattr(ContainerFiles, "_run", run)
+    tarfile.open(tmp_path / "archive", "w").close()
+    files = ContainerFiles(Mock(), Mock(), {})
+    if has_tar:
+        assert files.unpack(tmp_path / "archive", tmp_path / "part") == {}
+    else:
+        with pytest.raises(ComposeplatError, match="has no program 'tar'"):
+            files.unpack(tmp_path / "archive", tmp_path / "part")
+
+    tar = ("tar", "-xf", "-", "-o", "-C", "/")
+    shell = ran[0]
+    assert shell[4:] == tar
+    assert ran[1:] == ([] if has_shell and has_tar else [tar])
+    early = ("sh", "-c", "head -c 1 >/dev/null; exit 7")
+    ended = subprocess.run([*shell[:4], *early], input=b"x" * 2**20, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (7, b"")
+
+
 def unpack_with(program: str, archive: Path, monkeypatch: pytest.MonkeyPatch, timeout_s: float) -> None:
     """Unpack an archive with a program of this machine as the ``tar`` of a container."""
 
