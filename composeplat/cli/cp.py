@@ -17,7 +17,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.dev import container_commands
-from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, Command
+from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, READING_ALL, Command
 from composeplat.dev.file_copy import (
     Copied,
     absolute_in_container,
@@ -75,7 +75,8 @@ def _is_warning(status: int, complaint: str) -> bool:
 
 def _copy_in(planned: Planned, container: Command, source: str, target: str) -> int:
     if source == _STREAM:
-        return container_commands.run_command(container.running(unpack_args(target)), planned.target, os.environ)
+        command = _unpacking(planned, container, target)
+        return container_commands.run_command(command, planned.target, os.environ)
     here = Path(os.path.expanduser(source))
     if not os.path.lexists(here):
         raise ComposeplatError(f"there is no '{source}'")
@@ -83,7 +84,7 @@ def _copy_in(planned: Planned, container: Command, source: str, target: str) -> 
     if not is_folder and target.endswith("/") and not here.is_dir():
         raise ComposeplatError(f"there is no folder '{target}' in the container")
     folder, name = place_in_container(here, target, content_only=is_content(source), is_folder=is_folder)
-    command = container.running(unpack_args(folder))
+    command = _unpacking(planned, container, folder)
     with container_commands.open_command(command, planned.target, os.environ) as piped:
         copied = Copied()
         # If the program there has ended, its message says why.
@@ -93,11 +94,21 @@ def _copy_in(planned: Planned, container: Command, source: str, target: str) -> 
     return _report(copied)
 
 
+def _unpacking(planned: Planned, container: Command, folder: str) -> Command:
+    """The command that unpacks an archive, with a shell that reads the rest if it fails, where the image has one."""
+    has_shell = _status(planned, container, "sh", "-c", ":") not in NO_PROGRAM
+    return container.running((*READING_ALL, *unpack_args(folder)) if has_shell else unpack_args(folder))
+
+
+def _status(planned: Planned, container: Command, *args: str) -> int:
+    command = container.running(args)
+    with container_commands.open_command(command, planned.target, os.environ) as piped:
+        return piped.end()[0]
+
+
 def _is_folder(planned: Planned, container: Command, path: str) -> bool:
     """Ask the container whether a path is a folder; without a program to ask, a final slash says so."""
-    command = container.running(("test", "-d", path))
-    with container_commands.open_command(command, planned.target, os.environ) as piped:
-        status, _ = piped.end()
+    status = _status(planned, container, "test", "-d", path)
     return status == 0 or (status != 1 and path.endswith(("/", "/.")))
 
 

@@ -29,6 +29,9 @@ from composeplat.toolchain.tools import LINK
 
 #: How a shell, and the link, end where a program is missing or can't be executed.
 NO_PROGRAM = (126, 127)
+#: Before a command that is sent input: Kubernetes does not report its end while some of that is unread, as where
+#: busybox's tar fails. It needs a shell.
+READING_ALL = ("sh", "-c", '"$@"; status=$?; cat >/dev/null; exit $status', "sh")
 #: How a message of the link begins, in place of one of a program in the container.
 LINK_ERROR = "error: "
 _CHUNK_BYTES = 1024 * 1024

@@ -28,7 +28,15 @@ from urllib.parse import urlencode
 
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.compose.watch_model import WatchExec
-from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, Command, Piped, open_command, running_container
+from composeplat.dev.container_commands import (
+    LINK_ERROR,
+    NO_PROGRAM,
+    READING_ALL,
+    Command,
+    Piped,
+    open_command,
+    running_container,
+)
 from composeplat.dev.refused_files import Refused, read_refusals, unpack_in_parts
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.diagnostics import ComposeplatError
@@ -49,8 +57,6 @@ _MAX_READ_BYTES = 64 * 1024 * 1024
 #: Of a line of ``stat``, for each of the paths on a command line.
 _MAX_MODES_BYTES = 4 * _MAX_ARGS_BYTES
 _MODE = re.compile(r"[0-9a-f]{1,8}")
-#: Kubernetes does not report the end of a program while some of its input is unread, as where busybox's tar fails.
-_READING_ALL = ("sh", "-c", '"$@"; status=$?; cat >/dev/null; exit $status', "sh")
 
 
 @record
@@ -243,7 +249,7 @@ class ContainerFiles:
         # The files belong to the container's user, or to root: their owners here mean nothing there.
         args = ("tar", "-xf", "-", "-o", "-C", "/")
         with archive.open("rb") as content:
-            status, complaint = self._run((*_READING_ALL, *args), content, _COPY_TIMEOUT_S)
+            status, complaint = self._run((*READING_ALL, *args), content, _COPY_TIMEOUT_S)
             if status in NO_PROGRAM:
                 content.seek(0)
                 status, complaint = self._run(args, content, _COPY_TIMEOUT_S)

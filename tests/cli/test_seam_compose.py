@@ -12,7 +12,7 @@ import pytest
 
 from composeplat.cli.commands import MODULES
 from composeplat.cli.compose_commands import INSTEAD, OF_OTHER_TOOLS, OPTIONS
-from composeplat.dev.container_commands import Command
+from composeplat.dev.container_commands import READING_ALL, Command
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
 from tests.conftest import ROOT, VARIABLES, Project
@@ -222,7 +222,7 @@ def test_a_copy_that_can_not_be(deployed: Seam, args: tuple[str, str], status: i
 
 
 def test_a_copy_as_an_archive(deployed: Seam) -> None:
-    """Its streams are those of the command, and so is its status."""
+    """Its streams are those of the command, and so is its status; a shell reads the part that ``tar`` leaves."""
     ran: list[tuple[str, ...]] = []
 
     def run(command: Command, *_: Any) -> int:
@@ -231,8 +231,11 @@ def test_a_copy_as_an_archive(deployed: Seam) -> None:
 
     deployed.patch.setattr("composeplat.dev.container_commands.run_command", run)
     assert deployed.platform("cp", "web:etc/x", "-").status == 3
-    assert deployed.platform("cp", "-", "web:/etc").status == 3
-    assert ran == [("tar", "-cf", "-", "-C", "/etc", "./x"), ("tar", "-xf", "-", "-C", "/etc")]
+    for shell in (0, 127):
+        deployed.patch.setattr("composeplat.cli.cp._status", lambda *_, status=shell: status)
+        assert deployed.platform("cp", "-", "web:/etc").status == 3
+    unpacking = ("tar", "-xf", "-", "-C", "/etc")
+    assert ran == [("tar", "-cf", "-", "-C", "/etc", "./x"), (*READING_ALL, *unpacking), unpacking]
 
 
 @pytest.mark.parametrize("command", [*INSTEAD, *OF_OTHER_TOOLS])

@@ -50,3 +50,25 @@ def test_copies_both_ways(environment: Environment) -> None:
     (image,) = environment.platform("images", "--json").expect().json["images"]
     assert (image["image"], image["digest"][:7], image["source"]) == ("busybox:1.37", "sha256:", "pulled")
     assert environment.platform("port", "web", "7000").expect().stdout == f"web.{environment.namespace}:7000\n"
+
+
+def test_a_copy_that_the_container_does_not_take(environment: Environment) -> None:
+    """A tar as busybox's ends before it has read all: its message is shown, where the end was awaited for ever.
+
+    An image may have no shell.
+    """
+    text = FILE.replace("expose", "tmpfs: ['/small:size=64k'], expose")
+    environment.deploy(f"x-platform: {{full: true}}\n{text}", "--domain", "localhost").expect()
+    (environment.folder / "large").write_bytes(bytes(8_000_000))
+    for args, sent in ((("large", "web:/small/"), b""), (("-", "web:/small"), b"no archive" * 1_000_000)):
+        failed = subprocess.run(
+            environment.command_line("cp", *args), cwd=environment.folder, env=environment.variables, timeout=60,
+            capture_output=True, check=False, input=sent,
+        )  # fmt: skip
+        assert (failed.returncode, b"tar: " in failed.stderr) == (1, True), failed.stderr
+
+    (pod,) = environment.pods("web")
+    environment.exec(pod["metadata"]["name"], "rm", "/bin/sh")
+    environment.write("x", "one")
+    environment.platform("cp", "one", "web:/one").expect()
+    assert environment.exec(pod["metadata"]["name"], "cat", "/one") == "x"
