@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.base_images import push_busybox
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain

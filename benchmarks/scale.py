@@ -31,7 +31,8 @@ from pathlib import Path
 
 from deploy import NODES, PORTS, Failed, Testbed, prepare
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.layout import make_layout
 from composeplat.local.simulated import SimulatedCluster
 

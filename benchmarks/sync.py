@@ -27,7 +27,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.base_images import push_busybox
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain

@@ -17,8 +17,9 @@ from composeplat.cli.environment_view import EnvironmentView, fit_table, termina
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
 from composeplat.cluster.events import EnvironmentEvent, read_events
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import age
 from composeplat.cluster.watching import environment_selector

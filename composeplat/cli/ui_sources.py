@@ -17,8 +17,9 @@ from composeplat.cli.logs import follow_logs
 from composeplat.cli.status import status_document
 from composeplat.cli.ui_documents import log_row
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
 from composeplat.cluster.events import EnvironmentEvent
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.logs import Follower, LogQuery
 from composeplat.cluster.snapshot import Object, Snapshot

@@ -30,6 +30,7 @@ from composeplat.cluster.connection import (
 from composeplat.cluster.credentials import Credential
 from composeplat.cluster.error_text import body_text, shorten
 from composeplat.cluster.http_headers import is_from_api_server, pause_after, request_headers
+from composeplat.cluster.kinds import object_path
 from composeplat.cluster.log_lines import MAX_PART_BYTES, LogPart, join_parts
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 
@@ -51,40 +52,6 @@ _FAILURES = (OSError, http.client.HTTPException, UnicodeError)
 #: What a request over a connection that the server has closed meanwhile ends with.
 _CLOSED = (ConnectionError, ssl.SSLEOFError)
 
-#: Kind -> its plural, as in paths.
-PLURALS = {
-    "APIService": "apiservices",
-    "ClusterRole": "clusterroles",
-    "ConfigMap": "configmaps",
-    "ControllerRevision": "controllerrevisions",
-    "CronJob": "cronjobs",
-    "DaemonSet": "daemonsets",
-    "Deployment": "deployments",
-    "EndpointSlice": "endpointslices",
-    "Event": "events",
-    "HTTPRoute": "httproutes",
-    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
-    "Ingress": "ingresses",
-    "IngressClass": "ingressclasses",
-    "Job": "jobs",
-    "LimitRange": "limitranges",
-    "Namespace": "namespaces",
-    "NetworkPolicy": "networkpolicies",
-    "Node": "nodes",
-    "PersistentVolume": "persistentvolumes",
-    "PersistentVolumeClaim": "persistentvolumeclaims",
-    "Pod": "pods",
-    "ReplicaSet": "replicasets",
-    "ResourceQuota": "resourcequotas",
-    "RuntimeClass": "runtimeclasses",
-    "Secret": "secrets",
-    "Service": "services",
-    "StatefulSet": "statefulsets",
-    "StorageClass": "storageclasses",
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-}
-
 
 class ApiError(ComposeplatError):
     """The API server refused a request, or could not be reached (status 0)."""
@@ -94,18 +61,6 @@ class ApiError(ComposeplatError):
         self.status = status
         if status < http.client.BAD_REQUEST or status == http.client.UNAUTHORIZED:
             self.exit_code = Exit.MISSING
-
-
-def object_path(manifest: dict[str, Any]) -> str:
-    """Return the path of an object, by its manifest."""
-    metadata = manifest["metadata"]
-    return f"{kind_path(manifest['apiVersion'], manifest['kind'], metadata.get('namespace', ''))}/{metadata['name']}"
-
-
-def kind_path(api_version: str, kind: str, namespace: str = "") -> str:
-    root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
-    within = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{within}/{PLURALS[kind]}"
 
 
 class Api:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.other_clusters import OtherCluster
 from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
 from composeplat.system.deadline import Deadline, poll

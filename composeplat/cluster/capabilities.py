@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.exposed_services import has_load_balancers
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.quotas import (
     Amounts,
     LimitRange,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterable
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
 from composeplat.system.records import record

@@ -14,8 +14,9 @@ from collections.abc import Collection
 from urllib.parse import quote
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import PLURALS, Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.environments import DeployedEnvironment, Place, find_environments
+from composeplat.cluster.kinds import PLURALS, kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import Object, scheduling_failure
 from composeplat.cluster.watching import AGE_KEPT_S, FURTHER_WORKLOADS, OF_WORKLOADS, WORKLOADS, Ages, find_autoscaler

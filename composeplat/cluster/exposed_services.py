@@ -9,8 +9,9 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterable, Iterator
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.endpoints import Address
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
 

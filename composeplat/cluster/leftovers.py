@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
 from composeplat.names import ENVIRONMENT_LABEL
 

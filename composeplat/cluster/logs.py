@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.connection import end_connection
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.log_cursor import NEVER, Cursor, LogTime, parse_time
 from composeplat.cluster.log_lines import LogPart, split_lines

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import http.client
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 
 _MAX_LOG_LINES = 20
 #: For the first bytes of a response.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object, container_statuses, init_container_statuses
 
 _FAILED_PULLS = {"ErrImagePull", "ImagePullBackOff"}

@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 from typing import Any
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.namespaces import make_namespace
 from composeplat.names import LABEL_PREFIX, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.system.records import record

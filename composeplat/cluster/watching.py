@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.object_cache import ObjectCache
 from composeplat.cluster.snapshot import Snapshot, scheduling_failure
 from composeplat.cluster.watch_stream import WatchStream

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from composeplat import progress
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.snapshot import Object, has_ended
 from composeplat.cluster.watching import Watcher, pods_path

@@ -16,10 +16,11 @@ import time
 from collections.abc import Generator, Iterator
 
 from composeplat import progress
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.connection import end_connection
 from composeplat.cluster.jobs import describe_disruption
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.log_cursor import Cursor
 from composeplat.cluster.logs import UNAVAILABLE

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from composeplat import progress
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
 from composeplat.cluster.jobs import describe_disruption
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, Snapshot, container_statuses, has_ended, with_status_of
 from composeplat.cluster.watching import pods_path

@@ -10,7 +10,8 @@ from __future__ import annotations
 import http.client
 from collections.abc import Mapping
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.adoption import LiveObjects, selects_other_pods

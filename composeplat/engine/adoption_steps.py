@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import ComposeplatError

@@ -10,8 +10,9 @@ import http.client
 from collections.abc import Mapping
 from typing import Any
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.capabilities import has_metrics
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.check_extensions import SCALED_KINDS
 from composeplat.engine.dev_workloads import read_replicas, with_replicas

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 
 from composeplat import progress
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.namespaces import is_ending
 from composeplat.cluster.silent_nodes import find_silent_node, silence_hint
 from composeplat.cluster.snapshot import Object, pod_names

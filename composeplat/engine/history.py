@@ -24,7 +24,8 @@ import http.client
 import json
 from collections.abc import Iterable
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.recorded_plan import FORMAT, Facts

@@ -10,7 +10,8 @@ from __future__ import annotations
 import http.client
 from collections.abc import Collection, Iterable
 
-from composeplat.cluster.api import PLURALS, Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import PLURALS, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path

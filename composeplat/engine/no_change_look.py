@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.conditions import ServiceStatus, service_status
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.probes import probe_port
 from composeplat.cluster.snapshot import Object, Snapshot, owner_uid
 from composeplat.cluster.watching import FURTHER_KINDS, WORKLOADS, environment_selector

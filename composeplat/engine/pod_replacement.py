@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
 from composeplat.engine.preflight import api_path, belongs_to

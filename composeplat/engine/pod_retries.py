@@ -11,7 +11,8 @@ import contextlib
 from collections.abc import Collection
 from datetime import UTC, datetime
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.pull_retries import replace_pod, waits_to_pull
 from composeplat.cluster.refused_pods import refused_owners
 from composeplat.cluster.snapshot import Snapshot, services_of

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
 from composeplat.components.resource_names import is_of_program, last_part

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import http.client
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.endpoints import ROUTE
+from composeplat.cluster.kinds import kind_path
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import MissingPiece, PathKey, Report, dotted, join_some
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to

@@ -19,7 +19,8 @@ from typing import Any
 
 from composeplat import progress
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.base_images import FILL_NAME, fill_image
 from composeplat.local.builder import builder_mounts, prepare_builder

@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.local.layout import (
     DNS_SERVICE,

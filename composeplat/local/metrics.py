@@ -12,7 +12,8 @@ import base64
 from collections.abc import Iterable
 from pathlib import Path
 
-from composeplat.cluster.api import Api, object_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import object_path
 from composeplat.cluster.snapshot import Object
 from composeplat.local.layout import METRICS_PORT, Layout
 from composeplat.local.states import read_states

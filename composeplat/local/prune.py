@@ -5,7 +5,8 @@ Owns what counts as unused. Deletes only what it listed before: the caller shows
 
 from __future__ import annotations
 
-from composeplat.cluster.api import Api, object_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import object_path
 from composeplat.cluster.leftovers import abandoned_claims, environment_of
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece

@@ -14,7 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.etcd import api_server_arguments, etcd_arguments

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object
 from composeplat.local import sized_volumes

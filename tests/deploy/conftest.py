@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.base_images import push_busybox
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.builder_cache import BUILDER_NAME, buildx_instance
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX, DEPLOY_TOOLS, DEVELOPMENT_TOOLS

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import parse_time
 from composeplat.local.base_images import fill_image
 from composeplat.local.images import File, Image, push

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.compose.pod_model import SAFE_SYSCTLS
 from tests.deploy.conftest import SLEEP, Environment, until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.layout import NODE
 from tests.deploy.conftest import SLEEP, Environment, until
 

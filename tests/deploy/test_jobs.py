@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE

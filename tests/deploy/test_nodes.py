@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.cluster import LocalCluster
 from tests.conftest import Project
 from tests.deploy.conftest import PORTS, Environment, an_environment, running_cluster, until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from tests.deploy.conftest import SLEEP, Environment, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"

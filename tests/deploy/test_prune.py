@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.prune import Scope, delete_leftovers, find_leftovers
 from tests.deploy.conftest import PLATFORM, PORTS, SLEEP, Environment, Ran, until

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from composeplat import __version__
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from tests.conftest import split_log_path
 from tests.deploy.conftest import PLATFORM, Environment, Ran, until
 from tests.deploy.release import run

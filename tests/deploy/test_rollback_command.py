@@ -6,7 +6,7 @@ import base64
 import json
 from pathlib import Path
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.names import LABEL_PREFIX
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_history import changes, history, project, secrets

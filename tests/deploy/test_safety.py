@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.plan.fingerprint import HASH_ANNOTATION, SALT_ANNOTATION
 from composeplat.system.processes import session_members
 from tests.conftest import ENDURANCE, has_long_round

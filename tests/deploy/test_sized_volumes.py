@@ -6,7 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.sized_volumes import data_folder
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, until
 from tests.schemas import checked

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from tests.deploy.conftest import PLATFORM, PORTS, SLEEP, Environment, Ran, an_environment, until

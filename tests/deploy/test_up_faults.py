@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.cluster.api import ApiError, kind_path
+from composeplat.cluster.api import ApiError
+from composeplat.cluster.kinds import kind_path
 from tests.conftest import ENDURANCE, has_long_round
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_trouble import ApiServer

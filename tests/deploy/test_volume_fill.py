@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from composeplat.toolchain.setup import Toolchain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.api import kind_path
+from composeplat.cluster.kinds import kind_path
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.terminal import Terminal
 

@@ -26,7 +26,8 @@ from typing import Any
 import pytest
 import yaml
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.base_images import push_busybox
 from composeplat.local.cluster import LocalCluster

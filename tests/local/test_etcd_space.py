@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.certificates import make_certificates
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api
+from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.namespaces import is_ending
 from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine import pulumi_runs
