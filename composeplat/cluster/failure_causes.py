@@ -103,10 +103,12 @@ def _uncreated(pod: Object, container: Object, snapshot: Snapshot) -> Cause | No
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
+        is_of_user = "runAsNonRoot" in text
         return Cause(
             code=CauseCode.NOT_STARTED,
             message=f"can't be started: {shorten(text)}",
-            origin=("command",),
+            origin=("user",) if is_of_user else ("command",),
+            hint="give the number of another user than root with 'user'" if is_of_user else "",
             pod=pod["metadata"]["name"],
             container=container["name"],
         )

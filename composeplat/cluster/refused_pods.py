@@ -27,6 +27,11 @@ _FORBIDDEN_SYSCTL = "SysctlForbidden"
 #: Patterns of messages of the API server, with the key that is responsible, and with a hint.
 _KNOWN_REFUSALS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ('violates PodSecurity "restricted', (), "deploy with --pod-security restricted"),
+    (
+        r"failed quota: \S+ must specify",
+        ("resources",),
+        "set these under 'resources', or give the namespace a LimitRange with defaults",
+    ),
     ("(minimum|maximum) cpu usage per", ("resources", "cpu"), "keep the CPU within the namespace's LimitRange"),
     (
         "(minimum|maximum) memory usage per",

@@ -19,7 +19,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.object_cache import ObjectCache
-from composeplat.cluster.snapshot import Snapshot, scheduling_failure
+from composeplat.cluster.snapshot import Snapshot, condition_of, scheduling_failure
 from composeplat.cluster.watch_stream import WatchStream
 from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import await_end, start_thread
@@ -334,7 +334,7 @@ class Watcher:
 
 def _is_troubled(snapshot: Snapshot) -> bool:
     """Return whether something may have to be explained: nothing is there yet, or a pod is missing or not ready."""
-    return not snapshot.workloads or bool(snapshot.unready_pods) or _lacks_pods(snapshot.workloads)
+    return not snapshot.workloads or bool(snapshot.unready_pods) or _lacks_pods(snapshot)
 
 
 def _has_unscheduled(snapshot: Snapshot) -> bool:
@@ -358,12 +358,17 @@ def find_autoscaler(api: Api) -> bool | None:
     return False if known else None
 
 
-def _lacks_pods(workloads: Mapping[tuple[str, str], Any]) -> bool:
-    return any(_lacks_pod(kind, item) for (kind, _), item in workloads.items() if kind not in ("Job", "CronJob"))
+def _lacks_pods(snapshot: Snapshot) -> bool:
+    return any(_lacks_pod(kind, item, snapshot) for (kind, _), item in snapshot.workloads.items())
 
 
-def _lacks_pod(kind: str, workload: Any) -> bool:
+def _lacks_pod(kind: str, workload: Any, snapshot: Snapshot) -> bool:
     status = workload.get("status", {})
     if kind == "DaemonSet":
         return bool(status.get("desiredNumberScheduled", 0) > status.get("numberReady", 0))
+    if kind == "Job":
+        has_ended = condition_of(workload, "Complete") or condition_of(workload, "Failed")
+        return not (has_ended or workload["spec"].get("suspend") or snapshot.pods_of(workload["metadata"]["uid"]))
+    if kind == "CronJob":
+        return False
     return bool(workload["spec"].get("replicas", 1) > status.get("readyReplicas", 0))

@@ -1311,6 +1311,16 @@ def test_not_started(reason: str) -> None:
     )
 
 
+def test_a_user_that_may_not_be_root() -> None:
+    """In a pod that must not run as root, the user of the image is the cause."""
+    text = "container has runAsNonRoot and image will run as root"
+    status = web(pod(SET, state=waiting("CreateContainerConfigError", text)), age={"unmade": 5.0})
+
+    assert status.cause is not None
+    assert (status.cause.message, status.cause.origin) == (f"can't be started: {text}", ("user",))
+    assert status.cause.hint == "give the number of another user than root with 'user'"
+
+
 @pytest.mark.parametrize(
     ("text", "found", "origin"),
     [
@@ -1758,6 +1768,12 @@ def refused(item: Object) -> Object:
             (),
             "deploy with --pod-security restricted",
             id="pod-security",
+        ),
+        pytest.param(
+            "failed quota: team: must specify limits.cpu for: web; limits.memory for: web",
+            ("resources",),
+            "set these under 'resources', or give the namespace a LimitRange with defaults",
+            id="nothing-specified",
         ),
         pytest.param(
             "maximum cpu usage per Container is 500m, but limit is 2",

@@ -133,6 +133,8 @@ def test_only_the_environments_objects_are_asked_for(server: Server) -> None:
         pytest.param({STATEFUL_SETS: given(stateful_set())}, [CLAIMS, UNUSUAL_EVENTS], id="no-pod-ready-yet"),
         pytest.param({DEPLOYMENTS: given(deployment(replicas=0))}, [], id="scaled-to-nothing"),
         pytest.param({JOBS: given(job()), PODS: given(pod(job(), state=ended(0)))}, [], id="job-ended"),
+        pytest.param({JOBS: given(job(condition="Complete"))}, [], id="job-completed"),
+        pytest.param({JOBS: given(job())}, [CLAIMS, UNUSUAL_EVENTS], id="job-without-a-pod"),
         pytest.param(
             {JOBS: given(job()), PODS: given(pod(job(), state=ended(1)))}, [CLAIMS, UNUSUAL_EVENTS], id="job-failed"
         ),
