@@ -82,7 +82,7 @@ class ServiceStatus:
 
     @property
     def hint(self) -> str:
-        """What to do where only a person can end the wait; empty elsewhere."""
+        """The hint where only a person can end the wait; empty elsewhere."""
         return silence_hint(self.silent_node)
 
 

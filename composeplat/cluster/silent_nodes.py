@@ -1,6 +1,6 @@
 """Pods on nodes that do not report any more: nothing there starts or ends, and programs may run on.
 
-Owns how such a pod is recognized, without the permission to read nodes, and what to do about it.
+Owns how such a pod is recognized, without the permission to read nodes, and the hint about it.
 Must not know the API: pods come in.
 """
 
@@ -27,11 +27,11 @@ def find_silent_node(pods: Iterable[Object]) -> str:
 
 
 def describe_silence(node: str) -> str:
-    """Return what is wrong with the node of a pod; empty without one."""
+    """Describe the node of a pod; empty without one."""
     return f"its node '{node}' does not report" if node else ""
 
 
 def silence_hint(node: str) -> str:
-    """Return what to do about a node that does not report; empty without one."""
+    """Return the hint about a node that does not report; empty without one."""
     command = f"kubectl describe node {node} says since when"
     return f"{command}; if it is gone for good, kubectl delete node {node} lets its pods go" if node else ""

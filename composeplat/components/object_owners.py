@@ -1,7 +1,7 @@
 """The objects that the components of a program have: no two of them may have one object.
 
 Owns this memory of a run. The field manager of all components is the same, so the API server would see no conflict:
-each update would overwrite what another component wrote, and the end of one would delete the objects of both.
+each update would overwrite the values of another component, and the end of one would delete the objects of both.
 Must not know the cluster: an object of another program, or of ``platform deploy``, is not known here.
 """
 

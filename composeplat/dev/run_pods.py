@@ -180,6 +180,11 @@ class RunPods:
                     return "retry"
             if "terminated" in state:
                 raise self._error(describe_termination(state["terminated"], "ended", CauseCode.NOT_STARTED))
+        if has_ended(pod):
+            # A node may refuse a pod that the scheduler gave it, for want of resources or a device.
+            status = pod["status"]
+            why = f"{status.get('reason') or 'no reason'}: {status.get('message') or 'no message'}"
+            raise ComposeplatError(f"{self.service.name}: its pod ended before it began: {why}", "run it again")
         cause = pod_failure_cause(pod, self._snapshot(pod, events), is_job=True)
         if cause is not None:
             raise self._error(cause)

@@ -1,20 +1,25 @@
 """What a cluster lacks for a plan, as notes of a deploy: a metrics server, addresses of LoadBalancers, ingress classes.
 
+Beside these, the NetworkPolicies of others, which may be why a service fails.
+
 Owns these notes. Nothing waits for either: an autoscaler begins, and an address appears, whenever the cluster has them.
 """
 
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.capabilities import read_ingress_classes
 from composeplat.cluster.exposed_services import find_exposed, has_load_balancers
 from composeplat.diagnostics import join_some
 from composeplat.engine.autoscaling import describe_missing_metrics
-from composeplat.plan.desired import DesiredObject, Manifest, Plan
+from composeplat.engine.outcomes import Failure
+from composeplat.engine.preflight import belongs_to
+from composeplat.plan.desired import DesiredObject, Manifest, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKind
+from composeplat.plan.templates import pod_template
 
 _OLD_CLASS = "kubernetes.io/ingress.class"
 _MAX_LISTED = 8
@@ -73,6 +78,49 @@ def notes_after(api: Api, plan: Plan) -> Iterator[str]:
             if urls
             else f"{name}: its LoadBalancer has no address yet: platform port {name}"
         )
+
+
+def notes_of_failures(api: Api, plan: Plan, failures: Iterable[Failure]) -> Iterator[str]:
+    """Describe the NetworkPolicies of others that hold for services whose containers ran, and failed."""
+    failed = {failure.service for failure in failures if failure.cause.logs}
+    services = [service for service in plan.services if service.name in failed]
+    try:
+        listed = api.items(kind_path("networking.k8s.io/v1", "NetworkPolicy", plan.namespace)) if services else []
+    except ApiError:
+        return
+    for policy in listed:
+        selector, name = policy["spec"].get("podSelector") or {}, policy["metadata"]["name"]
+        held = [service.name for service in services if selects(selector, _pod_labels(service))]
+        if held and not belongs_to(policy, plan.environment):
+            command = f"kubectl --namespace {plan.namespace} describe networkpolicy {name}"
+            yield f"NetworkPolicy '{name}' of others limits the connections of {', '.join(held)}: {command}"
+
+
+def _pod_labels(service: ServicePlan) -> Mapping[str, str]:
+    workloads = [desired.manifest for desired in service.objects if desired.key.kind is ResourceKind.WORKLOAD]
+    templates = [pod_template(workload) for workload in workloads]
+    return {key: value for found in templates for key, value in (found["metadata"].get("labels") or {}).items()}
+
+
+def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
+    """Return whether a label selector selects labels; an empty one selects all."""
+    named = selector.get("matchLabels") or {}
+    return named.items() <= labels.items() and all(
+        _fulfils(labels.get(found["key"]), found["operator"], found.get("values") or ())
+        for found in selector.get("matchExpressions") or ()
+    )
+
+
+def _fulfils(value: str | None, operator: str, values: Collection[str]) -> bool:
+    match operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case _:
+            return value is None
 
 
 def _exposed(plan: Plan) -> dict[str, DesiredObject]:

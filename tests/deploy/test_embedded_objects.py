@@ -196,7 +196,7 @@ volumes: {{data: {{driver_opts: {{size: 100Mi}}}}}}
 
 
 def test_objects_that_exist_already(program: Program) -> None:
-    """What others made without Pulumi is taken over where it is: no claim and no workload is recreated."""
+    """Objects that others made without Pulumi are taken over where they are: no claim and no workload is recreated."""
     environment = program.environment
     environment.write(TAKING_OVER, "__main__.py")
     environment.write(TAKEN_OVER, "shop.yaml")

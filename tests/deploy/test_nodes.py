@@ -247,7 +247,7 @@ def lose_pod(environment: Environment, service: str) -> None:
 
 @pytest.mark.usefixtures("silent_node")
 def test_a_node_that_does_not_report(environment: Environment) -> None:
-    """Its pods can neither become ready nor end: status, a deploy and sleep say that, and what to do."""
+    """Its pods can neither become ready nor end: status, a deploy and sleep say that, with a hint."""
     app = "<<: *app, x-node-selector: {pool: silent}"
     text = f"{APP}  web: {{{app}}}\n  db: {{{app}, volumes: ['data:/data']}}\nvolumes: {{data: {{class: nfs}}}}\n"
     environment.deploy(text, "--no-wait").expect()

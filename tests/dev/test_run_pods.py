@@ -13,6 +13,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.dev.run_pod import RunOptions
 from composeplat.dev.run_pods import RunPods
+from composeplat.diagnostics import ComposeplatError
 from composeplat.system.deadline import Deadline
 from tests.cluster.objects import Answer, Server, given, refusal, until
 
@@ -70,6 +71,23 @@ def test_a_container_that_others_have_added(server: Server) -> None:
         with runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(30)) as name:
             assert name == "web-run-1"
             assert server.answers[LISTED] != given(pod(WAITING))
+
+
+def test_a_pod_that_its_node_refuses(server: Server) -> None:
+    """It has ended without a container, and was waited for until the timeout."""
+    refused = pod({})
+    refused["status"] = {"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough resource: cpu"}
+    server.answers[LISTED] = given(refused)
+    refusing = Mock(cluster_name="web")
+    refusing.name = "web"
+    with Api(server.access) as api:
+        runs = RunPods(api=api, namespace="team", environment="shop", service=refusing)
+        message = "web: its pod ended before it began: OutOfcpu: Node didn't have enough resource: cpu"
+        with (
+            pytest.raises(ComposeplatError, match=message),
+            runs.running(WORKLOAD, RunOptions(), ["true"], Deadline(9)),
+        ):
+            pass
 
 
 EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}

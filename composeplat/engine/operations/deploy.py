@@ -20,7 +20,7 @@ from composeplat.engine.autoscaling import (
 )
 from composeplat.engine.changed_parts import ChangedParts
 from composeplat.engine.checks import check
-from composeplat.engine.cluster_notes import notes_after, notes_before
+from composeplat.engine.cluster_notes import notes_after, notes_before, notes_of_failures
 from composeplat.engine.deletion import (
     delete,
     delete_conflicting,
@@ -124,6 +124,8 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     events.note_made_again(known)
     recording.has_failed = bool(failures)
     stack.stop_if_interrupted(_hint(stack, events))
+    for note in notes_of_failures(api, plan, failures):
+        stack.note(note)
     if failures:
         before.run(stack, api, plan, events, options, live_state)
     removed = _finish(stack, api, plan, is_whole=not options.services and not failures)
