@@ -10,9 +10,10 @@ from __future__ import annotations
 import http.client
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.capabilities import read_ingress_classes
 from composeplat.cluster.exposed_services import find_exposed, has_load_balancers
+from composeplat.cluster.kinds import kind_path
 from composeplat.diagnostics import join_some
 from composeplat.engine.autoscaling import describe_missing_metrics
 from composeplat.engine.outcomes import Failure
