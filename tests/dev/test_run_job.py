@@ -115,6 +115,7 @@ def test_a_log_through_a_server_that_fails(logs: Logs) -> None:
 def test_a_log_whose_connection_becomes_silent(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is held open and forwards nothing, the log is read over a new one, and no line twice: it waited."""
     monkeypatch.setattr("composeplat.cluster.api._MAX_WATCH_SILENCE_S", 0.3)
+    before = set(threading.enumerate())
     held: Queue[bytes | None] = Queue()
     held.put(b"2025-06-01T12:00:01Z begun\n")
     rest = b"2025-06-01T12:00:01Z begun\n2025-06-01T12:00:02Z done\n"
@@ -125,7 +126,7 @@ def test_a_log_whose_connection_becomes_silent(logs: Logs, monkeypatch: pytest.M
     held.put(None)
 
     assert logs.follows() == 2
-    assert "watch" not in {thread.name for thread in threading.enumerate()}
+    assert "watch" not in {thread.name for thread in set(threading.enumerate()) - before}
 
 
 def test_a_pod_that_is_gone() -> None:

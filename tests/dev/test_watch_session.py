@@ -359,6 +359,7 @@ def test_the_end_of_a_watch_does_not_wait_for_a_command(
     (tmp_path / "a").write_text("a")
     session.folders[1] = replace(SYNCED, local=str(tmp_path))  # type: ignore[index]  # a list here
     started: list[subprocess.Popen[bytes]] = []
+    before = set(threading.enumerate())
 
     @contextlib.contextmanager
     def opened(*_: object) -> Iterator[Piped]:
@@ -383,7 +384,7 @@ def test_the_end_of_a_watch_does_not_wait_for_a_command(
         session.run()
 
     assert [process.poll() for process in started] == [-signal.SIGKILL]
-    assert not {"copier", "pods"} & {thread.name for thread in threading.enumerate()}
+    assert not {"copier", "pods"} & {thread.name for thread in set(threading.enumerate()) - before}
     assert problems(work) == []
 
 
