@@ -222,6 +222,9 @@ def _places(word: str, line: Line) -> tuple[str, list[tuple[str, str]]]:
     """Offer a service, to which a path in its container is added, or a path here: exactly one of two is a service."""
     from composeplat.dev.file_copy import split_place
 
+    if split_place(word)[0]:
+        # The path is one in the container.
+        return "words", []
     before = [bool(split_place(argument)[0]) for argument in line.arguments]
     if True in before or word.startswith((".", "/", "~")):
         return "files", []

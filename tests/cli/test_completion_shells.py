@@ -141,6 +141,7 @@ def shell(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest
         pytest.param("platform cp ./oth", "platform cp ./other.yaml ", id="file to copy from"),
         pytest.param("platform cp out", "platform cp out\\ folder/", id="folder to copy from"),
         pytest.param("platform cp db:/x", "platform cp db:/x", id="path in a container"),
+        pytest.param("platform cp db:/et", "platform cp db:/et", id="path in a container like one here"),
         pytest.param("platform deploy oth", "platform deploy oth", id="no file where a service is meant"),
         pytest.param("platform nonsense oth", "platform nonsense oth", id="unknown command"),
     ],
