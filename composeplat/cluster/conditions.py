@@ -196,7 +196,7 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
     silent = find_silent_node(pods or ending)
     if others > 0 and ready >= desired:
         message = f"{message}, {format_count(others, 'old pod')} still ending"
-    elif waiting := describe_silence(find_silent_node(pods)) or _waiting_reason(pods, snapshot):
+    elif waiting := (describe_silence(silent) if pods else "") or _waiting_reason(pods, snapshot):
         message = f"{message}, {waiting}"
     elif ending:
         why = f": {describe_silence(silent)}" if silent else ""

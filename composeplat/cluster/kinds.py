@@ -42,6 +42,11 @@ PLURALS = {
 }
 
 
+def named_list_path(api_version: str, kind: str, namespace: str, name: str) -> str:
+    """Return the path of the list of one object, which can be watched."""
+    return f"{kind_path(api_version, kind, namespace)}?fieldSelector=metadata.name%3D{name}"
+
+
 def object_path(manifest: dict[str, Any]) -> str:
     """Return the path of an object, by its manifest."""
     metadata = manifest["metadata"]

@@ -239,6 +239,11 @@ def condition_of(item: Object, kind: str) -> Object | None:
     return next((found for found in conditions if (found["type"], found["status"]) == (kind, "True")), None)
 
 
+def end_of_job(job: Object) -> Object | None:
+    """Return the condition by which a Job has completed or failed."""
+    return condition_of(job, "Complete") or condition_of(job, "Failed")
+
+
 def is_ready(pod: Object) -> bool:
     return condition_of(pod, "Ready") is not None
 

@@ -19,7 +19,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.object_cache import ObjectCache
-from composeplat.cluster.snapshot import Snapshot, condition_of, scheduling_failure
+from composeplat.cluster.snapshot import Snapshot, end_of_job, scheduling_failure
 from composeplat.cluster.watch_stream import WatchStream
 from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import await_end, start_thread
@@ -367,8 +367,8 @@ def _lacks_pod(kind: str, workload: Any, snapshot: Snapshot) -> bool:
     if kind == "DaemonSet":
         return bool(status.get("desiredNumberScheduled", 0) > status.get("numberReady", 0))
     if kind == "Job":
-        has_ended = condition_of(workload, "Complete") or condition_of(workload, "Failed")
-        return not (has_ended or workload["spec"].get("suspend") or snapshot.pods_of(workload["metadata"]["uid"]))
+        is_idle = end_of_job(workload) or workload["spec"].get("suspend")
+        return not (is_idle or snapshot.pods_of(workload["metadata"]["uid"]))
     if kind == "CronJob":
         return False
     return bool(workload["spec"].get("replicas", 1) > status.get("readyReplicas", 0))

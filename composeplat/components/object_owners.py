@@ -39,7 +39,8 @@ def claim_objects(component: pulumi.Resource, plan: Plan, late: LateTexts) -> No
         f"{desired.kind}/{desired.name}": (provider, plan.namespace, desired.kind, desired.name)
         for desired in plan.objects
     }
-    for other in {owners[key]: None for key in keys.values() if key in owners}:
+    other = next((owners[key] for key in keys.values() if key in owners), None)
+    if other is not None:
         both = join_and_count([name for name, key in keys.items() if owners.get(key) is other], _MAX_LISTED)
         who = f"'{component.pulumi_resource_name}' and '{other.pulumi_resource_name}'"
         raise pulumi.RunError(f"{who} both have {both} in namespace '{plan.namespace}'\n  hint: {_HINT}")

@@ -20,15 +20,15 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.connection import end_connection
 from composeplat.cluster.jobs import describe_disruption
-from composeplat.cluster.kinds import kind_path
+from composeplat.cluster.kinds import kind_path, named_list_path
 from composeplat.cluster.live_list import LiveList, wait_for
 from composeplat.cluster.log_cursor import Cursor
 from composeplat.cluster.logs import UNAVAILABLE
 from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
 from composeplat.cluster.snapshot import (
     Object,
-    condition_of,
     container_statuses,
+    end_of_job,
     has_ended,
     last_termination,
     with_status_of,
@@ -182,7 +182,7 @@ class RunJob:
         return f"{kind_path('v1', 'Pod', self.plan.namespace)}/{pod}/log?{query}"
 
     def _list_path(self, pod: str) -> str:
-        return f"{kind_path('v1', 'Pod', self.plan.namespace)}?fieldSelector=metadata.name%3D{pod}"
+        return named_list_path("v1", "Pod", self.plan.namespace, pod)
 
     def _pod(self, name: str) -> Object:
         return self.api.get(f"{kind_path('v1', 'Pod', self.plan.namespace)}/{name}")
@@ -218,13 +218,8 @@ class RunJob:
 
     def _status_without_pod(self, name: str, pod: str) -> int:
         """Return 0 if a run has completed although its pod is gone; an error otherwise."""
-        path = api_path("Job", self.plan.namespace, name)
-
-        def end() -> Object | None:
-            job = self.api.find(path) or {}
-            return condition_of(job, "Complete") or condition_of(job, "Failed")
-
-        found = poll(end, Deadline(_RECORDED_WITHIN_S), interval_s=_POLL_INTERVAL_S)
+        path, deadline = api_path("Job", self.plan.namespace, name), Deadline(_RECORDED_WITHIN_S)
+        found = poll(lambda: end_of_job(self.api.find(path) or {}), deadline, interval_s=_POLL_INTERVAL_S)
         if found and found["type"] == "Complete":
             return 0
         raise ComposeplatError(f"pod '{pod}' was evicted from its node, or deleted, while it ran", "run it again")

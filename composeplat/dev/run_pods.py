@@ -18,7 +18,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.failure_causes import describe_termination, pod_failure_cause
 from composeplat.cluster.jobs import describe_disruption
-from composeplat.cluster.kinds import kind_path
+from composeplat.cluster.kinds import kind_path, named_list_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, Snapshot, container_statuses, has_ended, with_status_of
 from composeplat.cluster.watching import pods_path
@@ -114,14 +114,17 @@ class RunPods:
     def _path(self, name: str) -> str:
         return f"{kind_path('v1', 'Pod', self.namespace)}/{name}"
 
-    def _named(self, kind: str, field_selector: str) -> str:
-        return f"{kind_path('v1', kind, self.namespace)}?fieldSelector={field_selector}"
+    def _list_path(self, name: str) -> str:
+        return named_list_path("v1", "Pod", self.namespace, name)
+
+    def _events_path(self, name: str) -> str:
+        return f"{kind_path('v1', 'Event', self.namespace)}?fieldSelector=involvedObject.name%3D{name}"
 
     def _discard(self, name: str, options: RunOptions) -> None:
         """Delete the pod of a command that has ended, whose status counts also if that fails."""
         pods: list[Object] | None = None
         with contextlib.suppress(ApiError):
-            pods = self.api.items(self._named("Pod", f"metadata.name%3D{name}"))
+            pods = self.api.items(self._list_path(name))
         if pods is not None and not self._is_interrupted and (why := describe_disruption(pods) if pods else "is gone"):
             progress.note(f"the pod '{name}' {why}, and its command ended with it")
         try:
@@ -150,8 +153,8 @@ class RunPods:
 
     def _runs(self, name: str, deadline: Deadline, *, may_retry: bool) -> bool:
         """Wait until the pod runs; false if its node has another architecture."""
-        pods = LiveList(self.api.access, self._named("Pod", f"metadata.name%3D{name}"))
-        events = LiveList(self.api.access, self._named("Event", f"involvedObject.name%3D{name}"))
+        pods = LiveList(self.api.access, self._list_path(name))
+        events = LiveList(self.api.access, self._events_path(name))
 
         def state() -> str:
             listed = pods.read(self.api)

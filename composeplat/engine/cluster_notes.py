@@ -8,12 +8,13 @@ Owns these notes. Nothing waits for either: an autoscaler begins, and an address
 from __future__ import annotations
 
 import http.client
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.capabilities import read_ingress_classes
 from composeplat.cluster.exposed_services import find_exposed, has_load_balancers
 from composeplat.cluster.kinds import kind_path
+from composeplat.cluster.label_selectors import matches
 from composeplat.diagnostics import join_some
 from composeplat.engine.autoscaling import describe_missing_metrics
 from composeplat.engine.outcomes import Failure
@@ -90,8 +91,8 @@ def notes_of_failures(api: Api, plan: Plan, failures: Iterable[Failure]) -> Iter
     except ApiError:
         return
     for policy in listed:
-        selector, name = policy["spec"].get("podSelector") or {}, policy["metadata"]["name"]
-        held = [service.name for service in services if selects(selector, _pod_labels(service))]
+        selector, name = policy["spec"].get("podSelector"), policy["metadata"]["name"]
+        held = [service.name for service in services if matches(selector, _pod_labels(service))]
         if held and not belongs_to(policy, plan.environment):
             command = f"kubectl --namespace {plan.namespace} describe networkpolicy {name}"
             yield f"NetworkPolicy '{name}' of others limits the connections of {', '.join(held)}: {command}"
@@ -101,27 +102,6 @@ def _pod_labels(service: ServicePlan) -> Mapping[str, str]:
     workloads = [desired.manifest for desired in service.objects if desired.key.kind is ResourceKind.WORKLOAD]
     templates = [pod_template(workload) for workload in workloads]
     return {key: value for found in templates for key, value in (found["metadata"].get("labels") or {}).items()}
-
-
-def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector selects labels; an empty one selects all."""
-    named = selector.get("matchLabels") or {}
-    return named.items() <= labels.items() and all(
-        _fulfils(labels.get(found["key"]), found["operator"], found.get("values") or ())
-        for found in selector.get("matchExpressions") or ()
-    )
-
-
-def _fulfils(value: str | None, operator: str, values: Collection[str]) -> bool:
-    match operator:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
 
 
 def _exposed(plan: Plan) -> dict[str, DesiredObject]:

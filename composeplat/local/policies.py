@@ -23,6 +23,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
+from composeplat.cluster.label_selectors import matches
 from composeplat.cluster.snapshot import Object
 from composeplat.local.layout import SERVICE_RANGE
 from composeplat.local.live_objects import LiveObjects
@@ -88,27 +89,6 @@ def _selects(policy: Object, pod: Object, direction: Direction) -> bool:
     spec = policy.get("spec", {})
     types = spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
     return direction.type in types and matches(spec.get("podSelector"), pod["metadata"].get("labels") or {})
-
-
-def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Check labels against a label selector; an empty one selects everything."""
-    wanted = selector or {}
-    if any(labels.get(key) != value for key, value in (wanted.get("matchLabels") or {}).items()):
-        return False
-    return all(_meets(expression, labels) for expression in wanted.get("matchExpressions") or ())
-
-
-def _meets(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, values = expression["key"], expression.get("values") or []
-    match expression["operator"]:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
 
 
 def _pod_rules(

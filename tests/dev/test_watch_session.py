@@ -101,6 +101,18 @@ def test_watching_ends_during_a_build(session: WatchSession, work: Builds) -> No
         session.run()
 
 
+def run_beside(session: WatchSession, work: Builds, meanwhile: Callable[[], None]) -> None:
+    """Run a session until something has been done beside it."""
+
+    def do() -> None:
+        meanwhile()
+        work.report(ComposeplatError("enough"))
+
+    work.meanwhile = do
+    with pytest.raises(ComposeplatError, match="enough"):
+        session.run()
+
+
 def answer_with_a_pod(server: Server) -> Object:
     web = pod(replica_set(deployment("web")), state=running())
     web["metadata"]["labels"] = {SERVICE_LABEL: "web"}
@@ -134,11 +146,8 @@ def test_a_change_while_the_cluster_does_not_answer(
         until(lambda: len(server.asked) > asked + 4)
         server.answers[PODS] = given(web)
         until(lambda: (1, "second") in copied)
-        work.report(ComposeplatError("enough"))
 
-    work.meanwhile = lose_the_cluster
-    with pytest.raises(ComposeplatError, match="enough"):
-        session.run()
+    run_beside(session, work, lose_the_cluster)
 
     assert copied == [(1, "first"), (1, "second")]
     assert problems(work) == ["no cluster"]
@@ -173,11 +182,8 @@ def test_changes_during_a_copy_are_one_copy(
         is_saved.set()
         until(lambda: len(copies(work)) == 2)
         work.report(FolderChange(1, changed=("gone",), deleted=("empty/",)))
-        work.report(ComposeplatError("enough"))
 
-    work.meanwhile = save
-    with pytest.raises(ComposeplatError, match="enough"):
-        session.run()
+    run_beside(session, work, save)
 
     assert copies(work) == [(1, 0), (2, 1)]
 
@@ -208,11 +214,8 @@ def test_a_change_while_a_container_is_not_reached(
         until(lambda: problems(work))
         work.report(FolderChange(1, changed=("later",)))
         until(lambda: {"app/lost", "app/later"} <= {name for names in copied[1:] for name in names})
-        work.report(ComposeplatError("enough"))
 
-    work.meanwhile = save
-    with pytest.raises(ComposeplatError, match="enough"):
-        session.run()
+    run_beside(session, work, save)
 
     assert problems(work) == [f"{web['metadata']['name']}: no route"]
     assert not any(event["new_pods"] for event in work.events if event["event"] == "copied")
@@ -250,11 +253,8 @@ def test_a_file_that_can_not_be_read_for_a_moment(
         until(lambda: len(problems(work)) == 2)
         work.report(FolderChange(1, changed=("later",)))
         until(lambda: copied == {"app/beside", "app/broken", "app/later"})
-        work.report(ComposeplatError("enough"))
 
-    work.meanwhile = save
-    with pytest.raises(ComposeplatError, match="enough"):
-        session.run()
+    run_beside(session, work, save)
 
 
 def test_files_that_a_container_refuses(
@@ -289,11 +289,8 @@ def test_files_that_a_container_refuses(
         until(lambda: copies(work) == [(1, 0), (1, 1)])
         tried.append(["taken"])
         time.sleep(0.5)
-        work.report(ComposeplatError("enough"))
 
-    work.meanwhile = save
-    with pytest.raises(ComposeplatError, match="enough"):
-        session.run()
+    run_beside(session, work, save)
 
     assert tried[0] == ["app/a", "app/b"]
     assert {tuple(names) for names in tried[1:-1]} == {("app/b",)}
@@ -341,11 +338,8 @@ def test_a_container_that_ends_during_a_copy(
         work.report(FolderChange(1, changed=("a",)))
         assert is_over.wait(20)
         time.sleep(0.5)
-        work.report(ComposeplatError("enough"))
 
-    work.meanwhile = save
-    with pytest.raises(ComposeplatError, match="enough"):
-        session.run()
+    run_beside(session, work, save)
 
     assert problems(work) == []
     assert "executed" not in {event["event"] for event in work.events}
@@ -413,11 +407,8 @@ def test_a_container_that_can_not_be_reached_for_a_moment(
     def save() -> None:
         work.report(FolderChange(1, changed=("a",)))
         until(lambda: copies(work) == [(1, 0)])
-        work.report(ComposeplatError("enough"))
 
-    work.meanwhile = save
-    with pytest.raises(ComposeplatError, match="enough"):
-        session.run()
+    run_beside(session, work, save)
 
     assert problems(work) == [f"{copied_into(work)}: no route"]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.local.policies import filter_rules, matches
+from composeplat.cluster.label_selectors import matches
+from composeplat.local.policies import filter_rules
 
 Object = dict[str, Any]
 

@@ -105,11 +105,8 @@ def load(request: Request) -> Loaded:
         of_sources=reading.of_sources,
     )
     parsed = parse_project(reading.document, ctx)
-    if not reading.complete:
-        _add_errors_of_values(found, reading.report)
-    else:
-        project = parsed
-        project = with_shared_pods(Checker(project, origins, reading.report))
+    if reading.complete:
+        project = with_shared_pods(Checker(parsed, origins, reading.report))
         project = with_model_variables(Checker(project, origins, reading.report))
         check_project(project, origins, reading.report)
         project = with_content(with_label_files(project, origins, reading), origins, reading)
@@ -118,6 +115,8 @@ def load(request: Request) -> Loaded:
             check_builds_inside(project, origins, reading.report, reading.root)
             check_mounted_scripts(Checker(project, origins, reading.report))
         project = with_shared_images(with_init_jobs(Checker(project, origins, reading.report)))
+    else:
+        _add_errors_of_values(found, reading.report)
     settings = reading.settings
     if settings.pull_secret:
         settings = replace(settings, logins=find_logins(project, settings, request))
