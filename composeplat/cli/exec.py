@@ -18,7 +18,7 @@ from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
-from composeplat.cluster.silent_nodes import find_silent_node
+from composeplat.cluster.unreachable_nodes import find_unreachable_node
 from composeplat.cluster.watching import pods_path
 from composeplat.dev.container_commands import Command, choose_pod, run_command
 from composeplat.diagnostics import ComposeplatError, Exit
@@ -53,7 +53,7 @@ def find_container(planned: Planned, service: str, usage: str) -> Command:
     pod = choose_pod(pods, found.cluster_name)
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
-    if node := find_silent_node(item for item in pods if item["metadata"]["name"] == pod):
+    if node := find_unreachable_node(item for item in pods if item["metadata"]["name"] == pod):
         progress.note(f"{pod} is on node '{node}', which does not report: this may wait for long")
     return Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=(), terminal=False)
 

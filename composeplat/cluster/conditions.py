@@ -20,7 +20,6 @@ from composeplat.cluster.failure_causes import format_times, pod_failure_cause
 from composeplat.cluster.jobs import describe_disruption, job_failure_cause, job_retry_cause
 from composeplat.cluster.refused_pods import node_refusal_cause, pod_creation_failure_cause
 from composeplat.cluster.scheduling import is_node_coming, is_room_coming
-from composeplat.cluster.silent_nodes import describe_silence, find_silent_node, silence_hint, silent_node
 from composeplat.cluster.snapshot import (
     TEMPLATE_GENERATION,
     Object,
@@ -42,6 +41,12 @@ from composeplat.cluster.snapshot import (
     services_of,
 )
 from composeplat.cluster.unbound_claims import provisioning_step
+from composeplat.cluster.unreachable_nodes import (
+    describe_unreachable,
+    find_unreachable_node,
+    unreachable_hint,
+    unreachable_node,
+)
 from composeplat.diagnostics import format_count
 from composeplat.system.records import record
 
@@ -72,7 +77,7 @@ class ServiceStatus:
     """Only outdated pods are not ready, which no deploy can change."""
     is_as_meant: bool = False
     """It is not done, and that is no problem: a Job runs, and none of its tries is known to have failed."""
-    silent_node: str = ""
+    unreachable_node: str = ""
     """The node of its pods that does not report any more."""
 
     @property
@@ -83,7 +88,7 @@ class ServiceStatus:
     @property
     def hint(self) -> str:
         """The hint where only a person can end the wait; empty elsewhere."""
-        return silence_hint(self.silent_node)
+        return unreachable_hint(self.unreachable_node)
 
 
 def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
@@ -151,7 +156,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
         return _failed(cause, 0, 1, names)
     retry = job_retry_cause(job, pods)
     if any(is_running(pod) for pod in pods if _is_alive(pod) or is_completed(pod)):
-        return _running_job(retry, names, find_silent_node(alive))
+        return _running_job(retry, names, find_unreachable_node(alive))
     held = next(filter(None, map(held_by_others, alive)), ())
     if held:
         message = f"its container has ended, but '{held[0]}' in its pod still runs, which is no service"
@@ -160,16 +165,16 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     return ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=names, retry=retry)
 
 
-def _running_job(retry: Cause | None, pods: tuple[str, ...], silent: str) -> ServiceStatus:
-    message = ", ".join(filter(None, ("is running", describe_silence(silent))))
+def _running_job(retry: Cause | None, pods: tuple[str, ...], node: str) -> ServiceStatus:
+    message = ", ".join(filter(None, ("is running", describe_unreachable(node))))
     return ServiceStatus(
         state=WorkloadState.STARTED,
         message=f"{message}; {retry.message}" if retry else message,
         desired=1,
         pods=pods,
         retry=retry,
-        is_as_meant=retry is None and not silent,
-        silent_node=silent,
+        is_as_meant=retry is None and not node,
+        unreachable_node=node,
     )
 
 
@@ -193,16 +198,16 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
         return _failed(cause, ready, desired, names)
     message = f"{ready}/{desired} ready"
     ending = _ending_pods(workload, snapshot) if len(pods) < desired else []
-    silent = find_silent_node(pods or ending)
+    node = find_unreachable_node(pods or ending)
     if others > 0 and ready >= desired:
         message = f"{message}, {format_count(others, 'old pod')} still ending"
-    elif waiting := (describe_silence(silent) if pods else "") or _waiting_reason(pods, snapshot):
+    elif waiting := (describe_unreachable(node) if pods else "") or _waiting_reason(pods, snapshot):
         message = f"{message}, {waiting}"
     elif ending:
-        why = f": {describe_silence(silent)}" if silent else ""
+        why = f": {describe_unreachable(node)}" if node else ""
         message = f"{message}, {ending[0]['metadata']['name']} is still ending{why}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
-    return ServiceStatus(state=state, message=message, ready=ready, desired=desired, pods=names, silent_node=silent)
+    return ServiceStatus(state=state, message=message, ready=ready, desired=desired, pods=names, unreachable_node=node)
 
 
 def _ending_pods(workload: Object, snapshot: Snapshot) -> list[Object]:
@@ -210,7 +215,7 @@ def _ending_pods(workload: Object, snapshot: Snapshot) -> list[Object]:
     uid = workload["metadata"]["uid"]
     owners = [uid, *(found["metadata"]["uid"] for found in snapshot.replica_sets_of(uid))]
     going = [pod for owner in owners for pod in snapshot.pods_of(owner) if "deletionTimestamp" in pod["metadata"]]
-    return sorted(going, key=lambda pod: not silent_node(pod))
+    return sorted(going, key=lambda pod: not unreachable_node(pod))
 
 
 def _pod_counts(kind: str, workload: Object) -> tuple[int, int, int]:

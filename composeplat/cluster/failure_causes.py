@@ -16,7 +16,6 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
 from composeplat.cluster.pull_errors import explain_pull_error, is_missing, is_throttled, telling_error
 from composeplat.cluster.scheduling import autoscaler_refusal, is_room_coming, scheduling_limit
-from composeplat.cluster.silent_nodes import silent_node
 from composeplat.cluster.snapshot import (
     Object,
     Snapshot,
@@ -34,6 +33,7 @@ from composeplat.cluster.snapshot import (
     services_of,
 )
 from composeplat.cluster.unbound_claims import unbound_claim_cause
+from composeplat.cluster.unreachable_nodes import unreachable_node
 from composeplat.cluster.unschedulable import unschedulable_cause
 from composeplat.codes.causes import CauseCode
 from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
@@ -290,7 +290,7 @@ def _unmounted(pod: Object, snapshot: Snapshot) -> Cause | None:
 
 def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     """Return the cause of a pod whose health check failed as often as it may, and that was never ready."""
-    if is_ready(pod) or silent_node(pod):
+    if is_ready(pod) or unreachable_node(pod):
         return None
     checked = _unready_container(pod)
     probe = checked.get("readinessProbe")

@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from composeplat.cluster.silent_nodes import silent_node
 from composeplat.cluster.snapshot import Object, container_statuses, is_ready, services_of
+from composeplat.cluster.unreachable_nodes import unreachable_node
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
@@ -63,7 +63,7 @@ def choose_pod(pods: Iterable[Object], service: str) -> str:
         running,
         key=lambda pod: (
             is_ready(pod),
-            not silent_node(pod),
+            not unreachable_node(pod),
             is_dev_workload(pod),
             pod["metadata"]["creationTimestamp"],
         ),

@@ -16,8 +16,8 @@ from composeplat import progress
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.namespaces import is_ending
-from composeplat.cluster.silent_nodes import find_silent_node, silence_hint
 from composeplat.cluster.snapshot import Object, pod_names
+from composeplat.cluster.unreachable_nodes import find_unreachable_node, unreachable_hint
 from composeplat.cluster.watching import pods_path
 from composeplat.components.resource_names import Urns
 from composeplat.diagnostics import ComposeplatError, join_and_count
@@ -130,7 +130,7 @@ def wait_until_no_pods(stack: Stack, api: Api) -> None:
         if stack.watch(api, path, has_no_pods, Deadline(_DELETION_TIMEOUT_S)):
             return
     shown = join_and_count(pod_names(left), _MAX_LISTED)
-    hint = silence_hint(find_silent_node(left))
+    hint = unreachable_hint(find_unreachable_node(left))
     why = f"; {hint}" if hint else ""
     stack.note(f"pods have not ended after {_DELETION_TIMEOUT_S:.0f} s, and may still run: {shown}{why}")
 

@@ -177,7 +177,7 @@ def _timeout(service: ServicePlan, status: ServiceStatus, seconds: float) -> Cau
         code=CauseCode.TIMEOUT,
         message="",
         # Its node would not give it.
-        logs=bool(status.pods) and not status.silent_node,
+        logs=bool(status.pods) and not status.unreachable_node,
         pod=status.pods[-1] if status.pods else "",
         container=service.cluster_name,
     )

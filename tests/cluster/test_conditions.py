@@ -364,7 +364,7 @@ def test_a_pod_whose_node_does_not_report() -> None:
     failures = event(made, "Unhealthy", "Readiness probe failed: refused", count=9)
 
     assert web(made, failures, age={"unready": 999}) == ServiceStatus(
-        state=WorkloadState.STARTED, message=f"0/1 ready, {SILENCE}", desired=1, pods=(POD,), silent_node="node-1"
+        state=WorkloadState.STARTED, message=f"0/1 ready, {SILENCE}", desired=1, pods=(POD,), unreachable_node="node-1"
     )
 
 

@@ -218,7 +218,7 @@ SILENT_HINT = (
 
 
 @pytest.fixture
-def silent_node(nodes: LocalCluster) -> Iterator[None]:
+def unreachable_node(nodes: LocalCluster) -> Iterator[None]:
     """A node whose kubelet has gone: nothing starts there, and nothing ends."""
     amount = {"cpu": "8", "memory": "8Gi", "pods": "100"}
     status = {"capacity": amount, "allocatable": amount, "conditions": [{"type": "Ready", "status": "True"}]}
@@ -245,7 +245,7 @@ def lose_pod(environment: Environment, service: str) -> None:
         api.patch(f"{path}/{pod['metadata']['name']}/status", {"status": status})
 
 
-@pytest.mark.usefixtures("silent_node")
+@pytest.mark.usefixtures("unreachable_node")
 def test_a_node_that_does_not_report(environment: Environment) -> None:
     """Its pods can neither become ready nor end: status, a deploy and sleep say that, with a hint."""
     app = "<<: *app, x-node-selector: {pool: silent}"

@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection, Mapping
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.silent_nodes import find_silent_node, silence_hint
 from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, pod_names
+from composeplat.cluster.unreachable_nodes import find_unreachable_node, unreachable_hint
 from composeplat.cluster.watching import pods_path
 from composeplat.diagnostics import ComposeplatError, format_count, join_and_count
 from composeplat.engine.deletion import wait_for_pods
@@ -77,7 +77,7 @@ def _still_awake(stack: Stack, left: list[Object], timeout: float) -> Composepla
     kept = [pod for pod in left if "deletionTimestamp" not in pod["metadata"]]
     names = pod_names([*kept, *(pod for pod in left if pod not in kept)])
     command = f"kubectl describe pod --namespace {stack.namespace} {names[0]}"
-    ending = silence_hint(find_silent_node(left)) or "give them more time with --timeout"
+    ending = unreachable_hint(find_unreachable_node(left)) or "give them more time with --timeout"
     return ComposeplatError(
         f"{format_count(len(left), 'pod')} still running after {timeout:.0f} s: {join_and_count(names, _MAX_LISTED)}",
         f"{names[0]} is not terminating; see which workload it is of: {command}" if kept else ending,
