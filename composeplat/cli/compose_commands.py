@@ -32,17 +32,20 @@ INSTEAD: dict[str, tuple[str, str]] = {
     "wait": ("platform deploy", "ends when all services are ready, and all jobs that others wait for have completed"),
 }
 
-#: Command of kubectl, Helm or Pulumi -> the command here, and what it does.
+#: Command of kubectl, Helm, Pulumi or Terraform -> the command here, and what it does.
 OF_OTHER_TOOLS: dict[str, tuple[str, str]] = {
     "apply": ("platform deploy", "applies the Compose file"),
     "cancel": ("platform state unlock", "removes a lock that was left; Ctrl-C cancels a deploy that runs"),
+    "compose": ("platform --help", "lists the commands, which are written without 'compose'"),
     "delete": ("platform destroy", "deletes the environment; volumes stay"),
     "describe": ("platform status", "shows each service and its problem; platform events shows what happened"),
     "diff": ("platform preview", "shows what a deploy would change"),
     "get": ("platform status", "shows each service; platform render prints the Kubernetes objects"),
     "install": ("platform deploy", "deploys the Compose file"),
+    "plan": ("platform preview", "shows what a deploy would change"),
     "port-forward": ("platform up SERVICE", "forwards the ports of a service while it is developed"),
     "rollout": ("platform restart", "replaces pods; platform rollback deploys an earlier revision"),
+    "stack": ("platform state", "shows and moves the state; each environment has a stack of its own"),
     "template": ("platform render", "prints the Kubernetes objects"),
     "undeploy": ("platform destroy", "deletes the environment; volumes stay"),
     "uninstall": ("platform destroy", "deletes the environment; volumes stay"),

@@ -174,12 +174,19 @@ def _check_images(loaded: Loaded) -> None:
 
 
 def _is_refused(request: Request, choice: Choice, *, builds: bool = False) -> bool:
-    """Show the errors that a definition has with any cluster, or its builds, and return whether there are some."""
+    """Show the errors that a definition has with any cluster, or its builds, and return whether there are some.
+
+    A command that changes something is refused here, too, if it names a service that the definition does not have.
+    """
     # The cluster may have a domain: that none is known here is no error of the definition.
     loaded, plan = load_plan(replace(request, default_domain=request.default_domain or UNKNOWN_DOMAIN))
     if builds:
         check_builds(plan.own_builds, loaded.origins, loaded.report)
-    return _is_hopeless(loaded, choice) and show_definition_report(loaded, plan, choice)
+    if _is_hopeless(loaded, choice) and show_definition_report(loaded, plan, choice):
+        return True
+    if request.publishes:
+        plan.select_services(request.named_services)
+    return False
 
 
 def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:

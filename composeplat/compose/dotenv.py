@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from composeplat.compose.pasted_text import CONFLICT, CONFLICT_HINT, conflict_line
 from composeplat.compose.template import MAX_TEXT, BadTemplate, Outcome, evaluate, parse_template
 from composeplat.diagnostics import Report, Source, Span
 from composeplat.system.records import record
@@ -158,6 +159,8 @@ def parse_env(source: Source, report: Report) -> list[Line]:
             column = start - max(source.text.rfind("\n", 0, start), source.text.rfind("\r", 0, start))
             message = str(error) if isinstance(error, ValueError) else "the line is not NAME=value"
             hint = "quote a value that holds quotes or spaces, and begin a comment with '#'"
+            if conflict_line(source.line(number)):
+                message, hint = CONFLICT, CONFLICT_HINT
             report.add("invalid-env-file", Span(source, number, column), (), message, hint)
             reader.read_regex(_REST)
 

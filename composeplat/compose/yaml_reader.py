@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from composeplat.compose.nodes import BOOLEANS, OVERRIDE, RESET, Mapping, Node, Scalar, Sequence, kind_of
+from composeplat.compose.pasted_text import CONFLICT, CONFLICT_HINT, conflict_line, space_hint
 from composeplat.diagnostics import Report, Source, Span, end_of, quoted
 from composeplat.system.records import mutable
 
@@ -112,6 +113,9 @@ def read_nodes(source: Source, report: Report, count: NodeCount | None = None) -
 
 
 def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) -> None:
+    if line := conflict_line(source.text):
+        report.add("invalid-yaml", Span(source, line, 1), (), f"not YAML: {CONFLICT}", CONFLICT_HINT)
+        return
     mark = error.problem_mark or error.context_mark
     problem, hint = error.problem or error.context or "not YAML", ""
     opened = error.context_mark
@@ -123,7 +127,8 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
     if mark and "mapping values are not allowed" in problem:
         before = source.line(mark.line + 1)[: mark.column]
         hint = _VALUE_HINT if re.search(r":\s", before) else _COLON_HINT
-    hint = hint or _open_hint(error, problem)
+    near = source.line(mark.line) + source.line(mark.line + 1) if mark else ""
+    hint = space_hint(near) or hint or _open_hint(error, problem)
     # After a last line without a line end, the library counts on.
     place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
     report.add("invalid-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))
@@ -292,6 +297,9 @@ class _Builder:
             self.report.add("non-string-key", node.span, (), f"a key must be text, not {found}", self._key_hint(node))
             frame.skip_value = True
         else:
+            if node.plain and (hint := space_hint(node.written[:1])):
+                message = "not YAML: the line is indented with another kind of space"
+                self.report.add("invalid-yaml", node.span, (), message, hint)
             frame.key = node
 
     def _key_hint(self, node: Node) -> str:

@@ -51,6 +51,17 @@ def test_endpoints_whose_domain_the_cluster_may_have(project: Project, args: tup
     assert outcome.stderr.startswith("error: no cluster is configured")
 
 
+@pytest.mark.parametrize("args", [("deploy",), ("preview",), ("build",), ("deploy", "--local")])
+def test_a_service_that_the_file_does_not_have(project: Project, args: tuple[str, ...]) -> None:
+    """A wrong name is reported before a cluster is looked for, and before one is started."""
+    folder = project("services:\n  web: {image: x}\n").path
+    outcome = run(*args, "wep", folder=folder, KUBECONFIG=NOWHERE)
+
+    assert outcome.status != 0
+    assert outcome.stderr.startswith("error: there is no service 'wep'\n  hint: did you mean 'web'?")
+    assert "cluster" not in outcome.stderr
+
+
 def test_a_sound_file(project: Project) -> None:
     """With nothing wrong in the file, the cluster is what is missing."""
     outcome = run("deploy", folder=project("services:\n  web: {image: x}\n").path, KUBECONFIG=NOWHERE)

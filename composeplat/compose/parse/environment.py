@@ -11,6 +11,7 @@ from composeplat.compose.origins import env_file_path, env_file_source_path
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.swarm_templates import describe_template
 from composeplat.compose.parse.windows_paths import refuse_windows_path
+from composeplat.compose.pasted_text import pasted_hint
 from composeplat.compose.values import parse_path
 from composeplat.diagnostics import quoted
 from composeplat.names import is_env_name
@@ -39,7 +40,7 @@ def parse_environment(service: Section) -> dict[str, str | None]:
 def _name_hint(name: str, value: str | None) -> str:
     if value is None and is_env_name(name.partition(":")[0]):
         return "write '=' after the name, not ':'"
-    return "leave out the spaces around '='" if name != name.strip() else ""
+    return "leave out the spaces around '='" if name != name.strip() else pasted_hint(name)
 
 
 def parse_env_files(service: Section) -> tuple[EnvFile, ...]:

@@ -15,6 +15,7 @@ from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.origins import Origins
 from composeplat.compose.parse.unsupported_keys import explain, explain_name, with_full_mode
+from composeplat.compose.pasted_text import pasted_hint
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
 from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
@@ -132,6 +133,7 @@ class Field:
             hint = self._unset_hint(scalar, unset_means)
             if error.known and not scalar.is_substituted:
                 hint = hint or self.ctx.report.near(scalar.text.partition(":")[0], error.known)
+            hint = hint or (pasted_hint(scalar.written) if scalar.plain else "")
             self.report("invalid-value", f"{error}, not {scalar.shown}", hint)
             return None
 
@@ -334,7 +336,7 @@ def _report_unused(whole: Field, key: Scalar, value: Node, row: Row | None, patt
     elif handling is Handling.IGNORED:
         report.add("ignored-key", key.span, path, f"{name} is ignored", with_full_mode(path, ""))
     elif not key.text.startswith("x-"):
-        hint = report.near(key.text, SECTIONS[pattern])
+        hint = pasted_hint(key.text) or report.near(key.text, SECTIONS[pattern])
         report.add("unknown-key", key.span, path, f"{name} is not a key that Compose or this tool knows", hint)
 
 
