@@ -37,10 +37,12 @@ NO_NODE_LABEL = ASLEEP_ANNOTATION
 MANAGED_BY = "composeplat"
 #: Of each object; its value is :data:`MANAGED_BY`.
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+#: Begins the names of init containers that are of no service; a hook's has another.
+OWN_CONTAINER_PREFIX = "platform-"
 #: Init containers of services with volumes.
-TOOLS_CONTAINER = "platform-tools"
-FILL_CONTAINER = "platform-fill"
-MODES_CONTAINER = "platform-modes"
+TOOLS_CONTAINER = f"{OWN_CONTAINER_PREFIX}tools"
+FILL_CONTAINER = f"{OWN_CONTAINER_PREFIX}fill"
+MODES_CONTAINER = f"{OWN_CONTAINER_PREFIX}modes"
 #: Of Docker's busybox images, those of musl are static, so that it runs in any image.
 FILL_IMAGE = "busybox:1.37-musl"
 

@@ -25,11 +25,20 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
 from composeplat.cluster.log_cursor import parse_time
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, read_logs
-from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of, services_of, statuses_of
+from composeplat.cluster.snapshot import (
+    Object,
+    Snapshot,
+    init_container_statuses,
+    run_service_of,
+    service_of,
+    services_of,
+    statuses_of,
+)
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import pods_path
 from composeplat.compose.values import BadValue, parse_seconds
 from composeplat.diagnostics import Exit, printable
+from composeplat.plan.shared_pods import own_init_containers
 from composeplat.system.open_files import raise_open_file_limit
 from composeplat.system.records import record
 
@@ -162,8 +171,12 @@ def _with_containers(pod: Object, names: Container[str]) -> Object | None:
     run = run_service_of(pod)
     if run or len(services_of(pod)) == 1:
         return pod if (run or service_of(pod)) in names else None
-    statuses = [found for name in services_of(pod) if name in names for found in statuses_of(pod, name)]
-    return {**pod, "status": {**pod["status"], "containerStatuses": statuses}} if statuses else None
+    shown = [name for name in services_of(pod) if name in names]
+    statuses = [found for name in shown for found in statuses_of(pod, name)]
+    before = {found["name"] for name in shown for found in own_init_containers(pod, name)}
+    init = [found for found in init_container_statuses(pod) if found["name"] in before]
+    status = {**pod["status"], "containerStatuses": statuses, "initContainerStatuses": init}
+    return {**pod, "status": status} if statuses else None
 
 
 def _print(lines: Iterable[LogLine], printer: Printer) -> bool:

@@ -24,7 +24,15 @@ from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.log_cursor import NEVER, Cursor, LogTime, parse_time
 from composeplat.cluster.log_lines import LogPart, split_lines
-from composeplat.cluster.snapshot import Object, is_of_others, run_service_of, service_of_container
+from composeplat.cluster.snapshot import (
+    Object,
+    container_statuses,
+    is_init_container,
+    is_of_others,
+    logged_init_statuses,
+    run_service_of,
+    service_of_container,
+)
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system.open_files import is_out_of_files, open_file_limit
 from composeplat.system.records import record
@@ -46,7 +54,7 @@ class LogLine:
     text: str
     is_one_off: bool = False
     container: str = ""
-    """The container, if others added it to the pod."""
+    """The container, if others added it to the pod, or if it is a hook's."""
 
 
 @record(kw_only=True)
@@ -143,13 +151,13 @@ def _key(pod: Object, container: str) -> Key:
 def _line(pod: Object, container: str, time: str, text: str) -> LogLine:
     run = run_service_of(pod)
     service, name = run or service_of_container(pod, container), str(pod["metadata"]["name"])
-    added = container if is_of_others(pod, container) else ""
-    return LogLine(service=service, pod=name, time=time, text=text, is_one_off=bool(run), container=added)
+    beside = container if is_init_container(pod, container) or is_of_others(pod, container) else ""
+    return LogLine(service=service, pod=name, time=time, text=text, is_one_off=bool(run), container=beside)
 
 
 def _started(pod: Object) -> list[Object]:
-    """Return the status of the containers that have been started once."""
-    statuses = pod.get("status", {}).get("containerStatuses") or []
+    """Return the status of the containers that have been started once: hooks, what others added, and the services'."""
+    statuses = (*logged_init_statuses(pod), *container_statuses(pod))
     return [status for status in statuses if status.get("containerID")]
 
 

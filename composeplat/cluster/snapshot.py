@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from composeplat.names import NO_NODE_LABEL, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION
+from composeplat.names import NO_NODE_LABEL, OWN_CONTAINER_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION
 
 #: The API server sets it on a DaemonSet whose template changes.
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -174,6 +174,15 @@ def init_container_statuses(pod: Object) -> list[Object]:
     """The status of the containers that run before the others."""
     found: list[Object] = pod.get("status", {}).get("initContainerStatuses") or []
     return found
+
+
+def logged_init_statuses(pod: Object) -> list[Object]:
+    """The status of those that may write what someone wants to read: hooks, and what others added."""
+    return [status for status in init_container_statuses(pod) if not status["name"].startswith(OWN_CONTAINER_PREFIX)]
+
+
+def is_init_container(pod: Object, container: str) -> bool:
+    return any(found["name"] == container for found in pod["spec"].get("initContainers") or ())
 
 
 def service_of(pod: Object) -> str:

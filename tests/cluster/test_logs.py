@@ -10,11 +10,13 @@ from queue import Queue
 
 import pytest
 
+from composeplat.cli.logs import select_pods
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.log_cursor import Cursor, parse_time
 from composeplat.cluster.log_lines import MAX_PART_BYTES, LogPart, join_parts, split_lines
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, read_logs
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, logged_init_statuses
+from composeplat.names import SERVICES_ANNOTATION
 from tests.cluster.objects import (
     NAMESPACE,
     Answer,
@@ -240,6 +242,39 @@ def test_lines_of_a_container_that_others_added() -> None:
     with Server(otherwise=answer) as server, Api(server.access) as api:
         lines = read_logs(api, NAMESPACE, [made], LogQuery())
     assert sorted((line.service, line.container) for line in lines) == [("web", ""), ("web", "a-mesh")]
+
+
+def test_lines_of_init_containers() -> None:
+    """Those of hooks and of containers that others added come with the name; those that fill volumes write nothing."""
+    made = started(suffix="aaaaa")
+    names = ("platform-fill", "pre-start-0", "linkerd-proxy")
+    made["spec"]["initContainers"] = [{"name": name} for name in names]
+    made["status"]["initContainerStatuses"] = [{"name": name, "containerID": f"containerd://{name}"} for name in names]
+    with Server(otherwise=Answer(b"2025-06-01T12:00:00Z a\n")) as server, Api(server.access) as api:
+        lines = read_logs(api, NAMESPACE, [made], LogQuery())
+    assert [(line.service, line.container) for line in lines] == [
+        ("web", "pre-start-0"),
+        ("web", "linkerd-proxy"),
+        ("web", ""),
+    ]
+
+
+def test_the_init_containers_of_a_service_in_the_pods_of_another() -> None:
+    """Of the services of a pod, those that are asked for are shown with their hooks alone."""
+    made = started()
+    made["metadata"]["annotations"] = {SERVICES_ANNOTATION: "web,api"}
+    made["spec"]["containers"].append({"name": "api", "image": "api:1"})
+    names = ("platform-tools", "pre-start-0", "pre-start-0-api")
+    made["spec"]["initContainers"] = [{"name": name} for name in names]
+    made["status"]["initContainerStatuses"] = [{"name": name} for name in names]
+    made["status"]["containerStatuses"].append({"name": "api"})
+
+    found = {
+        service: [status["name"] for shown in select_pods([made], [service]) for status in logged_init_statuses(shown)]
+        for service in ("web", "api")
+    }
+
+    assert found == {"web": ["pre-start-0"], "api": ["pre-start-0-api"]}
 
 
 def test_lines_of_a_one_off_pod() -> None:

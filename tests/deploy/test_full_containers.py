@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 from composeplat.cluster.kinds import kind_path
@@ -156,7 +157,7 @@ services:
     tmpfs: /fast
     command: ["sh", "-c", "trap 'echo INT >>/notes/stopped; exit' INT; while :; do sleep 0.1; done"]
     pre_start:
-      - command: ["sh", "-c", "echo $$WHO >/fast/prepared"]
+      - command: ["sh", "-c", "echo $$WHO | tee /fast/prepared"]
         environment: {WHO: me}
     post_start:
       - command: ["sh", "-c", "pwd >/fast/started"]
@@ -171,6 +172,8 @@ def test_hooks_and_signals(environment: Environment) -> None:
     environment.deploy(HOOKS).expect()
 
     assert sees(environment, "hooks", "cat /fast/prepared; cat /fast/started").split() == ["me", "/notes"]
+    (line,) = environment.platform("logs", "hooks").expect().stdout.splitlines()
+    assert re.fullmatch(r"hooks-\w+/pre-start-0 \| me", line)
     sees(environment, "hooks", "(sleep 0.1 &)")
     assert until(lambda: sees(environment, "hooks", "grep -l '^State:.Z' /proc/[0-9]*/status || echo none") == "none")
 
