@@ -79,7 +79,7 @@ def log_row(line: LogLine, names: Mapping[str, str]) -> Line:
     """Return a log line as the page has it; ``names`` has the services by their names in the cluster."""
     # A color within a secret would hide it from the mask, and is not shown.
     text = progress.masked_text(clean_line(line.text))
-    return line.time, names.get(line.service, line.service), line.pod, text, line.is_one_off
+    return line.time, names.get(line.service, line.service), line.pod, text, line.is_one_off, line.container
 
 
 def read_stamp(loaded: Loaded, plan: Plan) -> str:

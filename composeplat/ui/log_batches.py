@@ -19,8 +19,8 @@ _INTERVAL_S = 0.1
 _MAX_BATCH_LINES = 5000
 _MAX_PENDING_LINES = 20_000
 
-Line = tuple[str, str, str, str, bool]
-"""Its time, service, pod and text, and whether it is of a one-off pod."""
+Line = tuple[str, str, str, str, bool, str]
+"""Its time, service, pod and text, whether it is of a one-off pod, and the container, if it is not the service's."""
 
 
 class Lines(Protocol):

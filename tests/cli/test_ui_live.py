@@ -78,4 +78,4 @@ def test_a_secret_with_a_color_in_it(hide: Callable[[list[str]], None]) -> None:
     hide(["hunter2-hunter2"])
     line = LogLine(service="web", pod="web-1", time="", text="key=hunter2\x1b[31m-hunter2\x1b[0m.")
 
-    assert log_row(line, {}) == ("", "web", "web-1", "key=[secret].", False)
+    assert log_row(line, {}) == ("", "web", "web-1", "key=[secret].", False, "")

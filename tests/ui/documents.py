@@ -362,7 +362,7 @@ def log_line(number: int, service: str = "web", content: str = "") -> list[Any]:
         content
         or f'10.42.0.{number % 250} - "GET /products/{number} HTTP/1.1" 200 {512 + number % 4096} in {number % 90} ms'
     )
-    return [time, service, f"{service}-7d4b9c5f6-x7k2p", shown, False]
+    return [time, service, f"{service}-7d4b9c5f6-x7k2p", shown, False, ""]
 
 
 def log_lines(count: int) -> list[list[Any]]:

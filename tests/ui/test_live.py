@@ -91,7 +91,7 @@ def test_signing_in_at_the_second_try(live: LivePage, tab: Tab) -> None:
 def test_a_server_of_another_run(live: LivePage, tab: Tab) -> None:
     """A page whose code is that of an earlier run asks for the new one, and then continues where it was."""
     live.open("logs")
-    live.fake.log.append(("2026-11-25T09:30:00Z", "web", "web-1", "a line", False))
+    live.fake.log.append(("2026-11-25T09:30:00Z", "web", "web-1", "a line", False, ""))
     tab.run("sessionStorage.setItem('token', 'earlier')")
     tab.open("about:blank")
     tab.open(f"{live.client.url}/#/logs")
@@ -253,13 +253,13 @@ def test_a_problem_of_the_cluster(live: LivePage, tab: Tab) -> None:
 def test_hidden(live: LivePage, tab: Tab) -> None:
     """While nobody looks nothing is read; afterwards the page has the newest documents."""
     live.open("logs")
-    live.fake.log.append(("2026-11-25T09:30:00.1Z", "web", "web-1", "line 1", False))
+    live.fake.log.append(("2026-11-25T09:30:00.1Z", "web", "web-1", "line 1", False, ""))
     tab.wait_for(f"{MAIN}.includes('line 1')")
     _hide(tab, is_hidden=True)
     tab.wait_for(f"{CONNECTION}.includes('Paused')")
     _wait_until(lambda: live.fake.reading == 0 and live.fake.readers[-1].stopped.is_set())
 
-    live.fake.log.append(("2026-11-25T09:30:00.2Z", "web", "web-1", "line 2", False))
+    live.fake.log.append(("2026-11-25T09:30:00.2Z", "web", "web-1", "line 2", False, ""))
     _hide(tab, is_hidden=False)
 
     tab.wait_for(f"{MAIN}.includes('line 2')")
@@ -283,14 +283,33 @@ def test_changes_without_a_frame(live: LivePage, tab: Tab) -> None:
     assert tab.run("frames") == 1
 
 
+def test_the_containers_of_a_pod(live: LivePage, tab: Tab) -> None:
+    """A line of a hook or a sidecar has the container's name; each container is continued by its own last line."""
+    live.open("logs")
+    own = ("2026-11-25T09:30:00.3Z", "web", "web-1", "served", False, "")
+    live.fake.log += [("2026-11-25T09:30:00.1Z", "web", "web-1", "prepared", False, "pre-start-0"), own]
+    tab.wait_for(f"{MAIN}.includes('web-1/pre-start-0')")
+    _hide(tab, is_hidden=True)
+    tab.wait_for(f"{CONNECTION}.includes('Paused')")
+    live.fake.log.insert(1, ("2026-11-25T09:30:00.2Z", "web", "web-1", "done", False, "pre-start-0"))
+    _hide(tab, is_hidden=False)
+
+    tab.wait_for(f"{MAIN}.includes('done')")
+    assert tab.run("[...document.querySelectorAll('.log-text')].map(e => e.textContent)") == [
+        "prepared",
+        "served",
+        "done",
+    ]
+
+
 def test_lines_that_may_be_missing(live: LivePage, tab: Tab) -> None:
     """After a reconnection, a pod whose known lines did not come again has a note at its first new line."""
     live.open("logs")
-    live.fake.log.append(("2026-11-25T09:30:00.1Z", "web", "web-1", "line 1", False))
+    live.fake.log.append(("2026-11-25T09:30:00.1Z", "web", "web-1", "line 1", False, ""))
     tab.wait_for(f"{MAIN}.includes('line 1')")
     _hide(tab, is_hidden=True)
     tab.wait_for(f"{CONNECTION}.includes('Paused')")
-    live.fake.log[:] = [("2026-11-25T09:30:00.3Z", "web", "web-1", "line 3", False)]
+    live.fake.log[:] = [("2026-11-25T09:30:00.3Z", "web", "web-1", "line 3", False, "")]
     _hide(tab, is_hidden=False)
 
     tab.wait_for(f"{MAIN}.includes('line 3')")
@@ -419,7 +438,7 @@ def test_actions(live: LivePage, tab: Tab, label: str, about: str, route: str, c
 
 def test_an_action_beside_other_windows(live: LivePage, tab: Tab) -> None:
     """Three windows with logs use all six connections of the browser: an action starts, and the logs continue."""
-    live.fake.log.append(("2026-01-01T00:00:00Z", "web", "web-1", "the first line", False))
+    live.fake.log.append(("2026-01-01T00:00:00Z", "web", "web-1", "the first line", False, ""))
     live.open()
     path = "connection.environmentPath(store.session.environment)"
     for topic in ("stream", "logs", "stream", "logs"):
@@ -430,7 +449,7 @@ def test_an_action_beside_other_windows(live: LivePage, tab: Tab) -> None:
 
     tab.run("void actions.start('restart', {services: ['web']})")
     _wait_until(lambda: live.fake.commands == [["restart", "web"]])
-    live.fake.log.append(("2026-01-01T00:00:01Z", "web", "web-1", "a later line", False))
+    live.fake.log.append(("2026-01-01T00:00:01Z", "web", "web-1", "a later line", False, ""))
     tab.wait_for(f"{MAIN}.includes('a later line')")
     assert tab.run("document.querySelector('.log-count').innerText") == "2 lines"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.ui.log_batches import Line
 from tests.devtools import Tab
 from tests.ui import documents
 from tests.ui.conftest import Exported, LivePage
@@ -21,9 +22,9 @@ def lines_of(*texts: str, service: str = "web") -> list[list[Any]]:
     return [documents.log_line(number, service, text) for number, text in enumerate(texts)]
 
 
-def line(number: int, service: str = "web", text: str = "") -> tuple[str, str, str, str, bool]:
-    time, name, pod, content, is_one_off = documents.log_line(number, service, text or f"line {number}")
-    return time, name, pod, content, is_one_off
+def line(number: int, service: str = "web", text: str = "") -> Line:
+    time, name, pod, content, is_one_off, container = documents.log_line(number, service, text or f"line {number}")
+    return time, name, pod, content, is_one_off, container
 
 
 def search(tab: Tab, query: str) -> None:

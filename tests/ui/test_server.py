@@ -57,7 +57,7 @@ class LogLines:
             if self.is_stopped.is_set() or number == self._count > 0:
                 return
             self.taken += 1
-            yield f"2026-01-01T00:00:00.{number:09}Z", "web", "web-1", f"{self._text} {number}", False
+            yield f"2026-01-01T00:00:00.{number:09}Z", "web", "web-1", f"{self._text} {number}", False, ""
 
     def stop(self) -> None:
         self.is_stopped.set()
@@ -265,7 +265,7 @@ def test_logs() -> None:
         assert sum(map(len, batches)) == 12_000
         # At most ten a second, of at most 5,000 lines.
         assert len(batches) < 10 * (time.monotonic() - started) + 5
-        assert batches[0][0] == ["2026-01-01T00:00:00.000000000Z", "web", "web-1", "hello 0", False]
+        assert batches[0][0] == ["2026-01-01T00:00:00.000000000Z", "web", "web-1", "hello 0", False, ""]
         assert logs.asked == [LogRequest(services=("web", "db"), tail=5)]
 
 
@@ -300,7 +300,7 @@ def test_lines_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Late(LogLines):
         def lines(self) -> Iterator[Line | str]:
-            yield "", "web", "web-1", "hello", False
+            yield "", "web", "web-1", "hello", False, ""
             has_ended.wait()
             raise ComposeplatError("the cluster can't be reached")
 

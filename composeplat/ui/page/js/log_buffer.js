@@ -16,15 +16,16 @@ class LogBuffer {
     this.first = 0;
     this.matches = null; // numbers of the lines that are shown; null: all are
     this.longest = 0;
-    this.latest = new Map(); // pod and service -> the time of its last line
+    this.latest = new Map(); // pod, service and container -> the time of its last line
     // Those whose first new line after a reconnection did not come yet -> whether a known line did.
     this.waiting = new Map();
   }
 
-  // Lines are [time, service, pod, text, is_one_off]. Returns how many of the shown ones were dropped.
+  // Lines are [time, service, pod, text, is_one_off, container]; the service's own container is "".
+  // Returns how many of the shown ones were dropped.
   add(rows) {
-    for (const [time, service, pod, content, isOneOff] of rows) {
-      const source = `${pod} ${service}`;
+    for (const [time, service, pod, content, isOneOff, container = ""] of rows) {
+      const source = `${pod} ${service} ${container}`;
       if (this.isKnown(source, time, pod)) continue;
       this.latest.set(source, comparable(time));
       this.push({
@@ -33,6 +34,7 @@ class LogBuffer {
         pod,
         text: text.cleanLine(content),
         isOneOff: Boolean(isOneOff),
+        container,
         isNote: false,
       });
     }
@@ -118,7 +120,7 @@ class LogBuffer {
 }
 
 function noteOf(message) {
-  return { time: "", service: "", pod: "", text: message, isOneOff: false, isNote: true };
+  return { time: "", service: "", pod: "", text: message, isOneOff: false, container: "", isNote: true };
 }
 
 // Fractions of seconds differ in length: as text, "…00.5Z" and "…00.50Z" would differ.

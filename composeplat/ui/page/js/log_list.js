@@ -205,7 +205,7 @@ class LogList {
         element(
           "span",
           { class: "muted" },
-          line.isNote ? "Note" : `${line.service}, pod ${line.pod}, ${text.localTime(line.time)}`,
+          line.isNote ? "Note" : `${line.service}, ${placeOf(line)}, ${text.localTime(line.time)}`,
         ),
         parts.button(
           "Close",
@@ -235,7 +235,13 @@ function clock(time) {
   return `${hours}:${minutes}:${seconds}.${padded(date.getMilliseconds(), 3)}`;
 }
 
-// As `platform logs` writes it: the service, "-run" for a pod of `platform run`, and the end of the pod's name.
+function placeOf(line) {
+  return line.container ? `pod ${line.pod}, container ${line.container}` : `pod ${line.pod}`;
+}
+
+// As `platform logs` writes it: the service, "-run" for a pod of `platform run`, the end of the pod's name, and the
+// container, if it is not the service's.
 function sourceOf(line) {
-  return `${line.service}${line.isOneOff ? "-run" : ""}-${line.pod.slice(line.pod.lastIndexOf("-") + 1)}`;
+  const container = line.container && `/${line.container}`;
+  return `${line.service}${line.isOneOff ? "-run" : ""}-${line.pod.slice(line.pod.lastIndexOf("-") + 1)}${container}`;
 }
