@@ -160,9 +160,14 @@ def kill_up(session: Session) -> None:
 
 
 def kill_link(session: Session) -> None:
-    """Also where this machine is so busy that the session before has only begun to start its link."""
-    kill(until(lambda: children(session.process.pid)))
+    """Also where this machine is so busy that the session has only begun: a build is its child before its link is."""
+    kill(until(lambda: links_of(session)))
     session.process.wait(30)
+
+
+def links_of(session: Session) -> list[int]:
+    session.see_to_it()
+    return [pid for pid in children(session.process.pid) if b"platform-link" in command(pid)]
 
 
 def sleep_link(session: Session) -> None:
