@@ -15,10 +15,11 @@ from collections.abc import Callable
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import renamed_hosts, replace_host, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
-from composeplat.compatibility.key_fixes import drop_gateway, mend_key, process_entries
+from composeplat.compatibility.key_fixes import drop_gateway, mend_key, mount_shared_memory, process_entries
 from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.host_data import SHARED_MEMORY
 from composeplat.compose.load.profiles import active_services, read_profiles
 from composeplat.compose.model import HOST, Mount, Service
 from composeplat.compose.nodes import find_node
@@ -102,6 +103,8 @@ class Fixes:
         if mount.holds_refused:
             return ()
         target = self._literal_target(mount, path)
+        if mount.source == target == SHARED_MEMORY and (memory := mount_shared_memory(self._loaded, service.name)):
+            return memory
         lacks = "Docker socket" if mount.source.endswith(".sock") else "path of this machine"
         reason = f"A cluster has no {lacks}: this mount is left out."
         line = f"- !reset {yaml_text(target)}"
@@ -116,7 +119,7 @@ class Fixes:
         if mount.holds_refused and not find_program(mount.target, service.image):
             return ()
         target = self._literal_target(mount, path)
-        is_file = mount.content is not None and not mount.content.is_folder
+        is_file = mount.is_refused_file or (mount.content is not None and not mount.content.is_folder)
         if (
             not self._is_data(mount)
             or is_file

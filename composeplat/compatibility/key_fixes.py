@@ -13,6 +13,7 @@ from typing import Any
 
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.host_data import SHARED_MEMORY
 from composeplat.compose.model import Service
 from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
 from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
@@ -21,7 +22,6 @@ from composeplat.diagnostics import PathKey
 from composeplat.registry.image_config import ImageFacts
 
 _SECRETS_FOLDER = "/run/secrets"
-_SHARED_MEMORY = str(PurePosixPath("/dev", "shm"))
 #: Hints for keys whose warnings have none.
 _HINTS = {
     "container_name": "write the name of the service wherever the other one is used",
@@ -157,5 +157,16 @@ def _sized(target: str, size: str) -> str:
 
 def _enlarge_shared_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
     text = written.text if isinstance(written, Scalar) and not written.is_substituted else ""
-    item = _sized(_SHARED_MEMORY, text) if text else ""
+    item = _sized(SHARED_MEMORY, text) if text else ""
     return _replacement(service, "shm_size", [item] if item else [], "Shared memory.")
+
+
+def mount_shared_memory(loaded: Loaded, service: str) -> tuple[Entry, ...]:
+    """Mount memory of the pod in the place of this machine's; none where full mode does so by ``shm_size``."""
+    written = find_node(loaded.document, "services", service, "shm_size")
+    if loaded.settings.full and written is not None:
+        return ()
+    _, *sized = _enlarge_shared_memory(service, written) or (None,)
+    return tuple(sized) or (
+        Entry(("services", service, "volumes"), f"- {_sized(SHARED_MEMORY, '')}", "Shared memory."),
+    )

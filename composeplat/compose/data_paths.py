@@ -7,6 +7,7 @@ It is apart because a host folder at such a path holds data, whatever is in it o
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -73,6 +74,14 @@ _ROWS = (
     _Row("Home Assistant", "/config", "home-assistant homeassistant"),
 )
 
+#: Names of files without a suffix.
+_FILE_NAMES = re.compile(
+    r"[A-Z]\w*file\d*|[\w-]*keyfile|LICENSE|README|VERSION|kubeconfig|(docker-)?entrypoint"
+    r"|\.env|\.\w+rc|\.git(config|ignore|attributes|-credentials)|\.dockerignore|\.(bash_)?(profile|aliases|history)"
+    r"|\.pgpass|\.htpasswd|\.Xauthority|id_(rsa|dsa|ecdsa|ed25519)|authorized_keys|known_hosts"
+    r"|passwd|shadow|group|hosts|hostname|crontab|fstab|machine-id"
+)
+
 
 def find_program(path: str, image: str) -> str:
     """Return the program that keeps its data at a path of an image; empty if none is known."""
@@ -87,5 +96,9 @@ def _has_name(image: str, parts: str) -> bool:
 
 
 def looks_like_file(target: str) -> bool:
-    """Whether a path in a container is rather a file than a folder: its suffix is not that of ``conf.d``."""
-    return PurePosixPath(target).suffix not in ("", ".d")
+    """Whether a path in a container is rather a file than a folder.
+
+    It has a suffix, which is not that of ``conf.d``, or the name of a file that has none, such as ``Caddyfile``.
+    """
+    path = PurePosixPath(target)
+    return path.suffix not in ("", ".d") or _FILE_NAMES.fullmatch(path.name) is not None

@@ -167,6 +167,8 @@ class Mount:
     content: HostContent | None = None
     holds_refused: bool = False
     """The path is there, but it or something in it can't be read."""
+    is_refused_file: bool = False
+    """The path is a file that can't be read, or that is outside the project."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The labels of an anonymous volume."""
 

@@ -33,6 +33,8 @@ SYSTEM_PATHS = (
     "/run",
     "/sbin",
     "/sys",
+    # The sockets of the display.
+    os.path.join(os.sep, "tmp", ".X11-unix"),
     "/usr",
     "/var/lib",
     "/var/log",

@@ -116,11 +116,25 @@ def test_process_of_an_image(project: Project, keys: str, entries: list[str]) ->
         pytest.param("./nginx.conf:/etc/nginx.conf", id="a-missing-file"),
         pytest.param("./gone:$TARGET", id="a-target-from-a-variable"),
         pytest.param("../file.conf:/etc/file.conf", id="a-file-outside-the-project"),
+        pytest.param("./Caddyfile:/etc/caddy/Caddyfile", id="a-missing-file-without-a-suffix"),
+        pytest.param("./.env:/app/.env", id="a-missing-env-file"),
+        pytest.param("~/.npmrc:/root/.npmrc", id="a-missing-file-of-the-home-folder"),
     ],
 )
 def test_no_fix(project: Project, volume: str) -> None:
     """Files have to be there; and the value of a variable is not written."""
     assert fix(project(service(volume), TARGET="/srv/secret")) == []
+
+
+def test_file_outside_the_project(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A file of this machine is no data, whatever its name is: a volume there would be a folder."""
+    outside = tmp_path_factory.mktemp("home") / "config"
+    outside.write_text("")
+    folder = project(service(f"{outside}:/root/.kube/config", f"{outside}:/var/lib/postgresql/config"))
+
+    assert fix(folder) == []
+    assert [f.diagnostic.code for f in check(folder).all_findings] == ["outside-project", "outside-project"]
+    assert all(f.diagnostic.hint.startswith("the project is") for f in check(folder).all_findings)
 
 
 def test_system_path(project: Project) -> None:
@@ -298,6 +312,41 @@ def test_memory(project: Project, keys: str, lines: list[str]) -> None:
     assert written == ["services:", "  a:", *(f"    {line}" for line in lines)]
     folder.write({"compose.platform.yaml": "\n".join(written)})
     assert check(folder).all_findings == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "lines"),
+    [
+        pytest.param("", ["volumes:", "  - {type: tmpfs, target: /dev/shm}"], id="alone"),
+        pytest.param(
+            "shm_size: 1gb,",
+            ["shm_size: !reset null", "volumes:", "  - {type: tmpfs, target: /dev/shm, tmpfs: {size: 1gb}}"],
+            id="with-a-size",
+        ),
+        pytest.param(
+            "shm_size: $SIZE,", ["volumes:", "  - {type: tmpfs, target: /dev/shm}"], id="with-a-size-of-a-variable"
+        ),
+    ],
+)
+def test_shared_memory_of_this_machine(project: Project, keys: str, lines: list[str]) -> None:
+    """The pod's own memory takes the place of this machine's."""
+    folder = project(f"services: {{a: {{image: x, {keys} volumes: ['/dev/shm:/dev/shm']}}}}", SIZE="1gb")
+    written = fix(folder)
+
+    assert written == ["services:", "  a:", *(f"    {line}" for line in lines)]
+    folder.write({"compose.platform.yaml": "\n".join(written)})
+    assert [f.diagnostic.code for f in check(folder).all_findings] == (["unsupported-key"] if "$" in keys else [])
+
+
+def test_shared_memory_in_full_mode(project: Project) -> None:
+    """Full mode has memory of that size there by itself, once the mount is gone."""
+    text = "services: {a: {image: x, shm_size: 1gb, volumes: ['/dev/shm:/dev/shm']}}\nx-platform: {full: true}"
+    folder = project(text)
+    written = fix(folder)
+
+    assert written == ["services:", "  a:", "    volumes:", "      - !reset /dev/shm"]
+    folder.write({"compose.platform.yaml": "\n".join(written)})
+    assert folder.read().messages == []
 
 
 @pytest.mark.parametrize("keys", ["tmpfs: $FOLDER", "tmpfs: ['/run:ro']", "tmpfs: run", "shm_size: $FOLDER"])

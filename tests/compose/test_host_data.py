@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.compose.data_paths import find_program
+from composeplat.compose.data_paths import find_program, looks_like_file
 from tests.conftest import Project
 from tests.steps import count_steps
 
@@ -29,6 +29,16 @@ LOST = "what is written there is lost with the pod [host-data]"
 def test_programs(path: str, image: str, program: str) -> None:
     """A path is one of a program's data, for some of them only in its own image."""
     assert find_program(path, image) == program
+
+
+def test_names_of_files() -> None:
+    """Some files have no suffix; folders such as those of hidden settings have none either."""
+    files = "/etc/caddy/Caddyfile /x/Dockerfile2 /app/.env /app/.env.local /root/.npmrc /etc/mongo-keyfile"
+    more = "/root/.ssh/id_rsa /root/.gitconfig /etc/passwd /docker-entrypoint /a.conf"
+    folders = ("/data", "/root/.aws", "/root/.ssh", "/etc/conf.d", "/Profiles", "/profile", "/srv/files")
+
+    assert [path for path in f"{files} {more}".split() if not looks_like_file(path)] == []
+    assert [path for path in folders if looks_like_file(path)] == []
 
 
 @pytest.mark.parametrize("keys", ["image: postgres", "build: ."])

@@ -138,7 +138,7 @@ class Content(Checker):
         return found
 
     def _instead_of_system_path(self, service: Service, mount: Mount, path: PathKey) -> str:
-        fix = instead_of_system_path(mount.source)
+        fix = instead_of_system_path(mount.source, mount.target)
         return self._keeping(service, mount, path, fix) if fix == NO_SYSTEM_PATH else fix
 
     def _with_content(self, service: Service, mount: Mount, path: PathKey) -> Mount:
@@ -156,7 +156,7 @@ class Content(Checker):
             code = error.code or ("missing-path" if error.missing else "forbidden-path")
             hint = self._keeping(service, mount, path, self._instead(mount, path, error))
             self.add(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
-            return replace(mount, holds_refused=bool(error.within))
+            return replace(mount, holds_refused=bool(error.within), is_refused_file=os.path.isfile(mount.source))
         return replace(mount, content=content)
 
     def _instead(self, mount: Mount, path: PathKey, error: files.Unreadable) -> str:
@@ -175,7 +175,8 @@ class Content(Checker):
 
     def _keeping(self, service: Service, mount: Mount, path: PathKey, fix: str) -> str:
         """Put the named volume first, if the path is one of a program's data."""
-        program = "" if mount.read_only else find_program(mount.target, service.image)
+        is_folder = not mount.read_only and not os.path.isfile(mount.source)
+        program = find_program(mount.target, service.image) if is_folder else ""
         if not program or fix.startswith("to keep data: "):
             return fix
         return f"to keep the data of {program}: {volume_for(self, mount, path, self._taken)}; otherwise {fix}"

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from composeplat.compose.check_files import OTHERS_READ
-from composeplat.compose.data_paths import find_program
+from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.model import HOST, Build, Mount, Project, Service
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.diagnostics import PathKey, quoted
@@ -26,13 +26,16 @@ _NO_CLOCK = "leave it out, and set the time zone by a variable: environment: {TZ
 #: Files by which git keeps a folder that is empty otherwise.
 _KEEPERS = frozenset((".gitkeep", ".keep", ".gitignore"))
 _CLOCK_FILES = ("/etc/localtime", "/etc/timezone")
+SHARED_MEMORY = os.path.join("/dev", "shm")
 NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
 _COPY = "copy it into the image: COPY in the Dockerfile, with its folder in the context or in additional_contexts"
 
 
-def instead_of_system_path(source: str) -> str:
+def instead_of_system_path(source: str, target: str) -> str:
     if Path(source).name in _ENGINE_SOCKETS:
         return _NO_SOCKET
+    if source == SHARED_MEMORY:
+        return f"for the pod's own memory, mount {{type: tmpfs, target: {target}}}"
     return _NO_CLOCK if source in _CLOCK_FILES else NO_SYSTEM_PATH
 
 
@@ -62,7 +65,8 @@ def check_host_volume(
             "is a host volume of a service that is built, outside the build context: the container does not have it"
         )
         is_system = files.is_system_path(Path(mount.source))
-        checker.add("not-in-image", path, message, instead_of_system_path(mount.source) if is_system else _COPY)
+        fix = instead_of_system_path(mount.source, mount.target) if is_system else _COPY
+        checker.add("not-in-image", path, message, fix)
     if service.build is None:
         _check_readable(checker, service, mount, path)
     return bool(folder)
@@ -127,7 +131,7 @@ def _describe_folder(mount: Mount, root: ProjectRoot) -> str:
         hidden = mount.content.has_hidden
         return "" if found is None else _describe_files({Path(file.path).name for file in found}, has_hidden=hidden)
     source = Path(mount.source)
-    if not root.allows(source) or Path(mount.target).suffix:
+    if not root.allows(source) or looks_like_file(mount.target):
         return ""
     if not files.exists(source):
         return "a folder that does not exist on this machine"
