@@ -135,7 +135,7 @@ def _requests(whole: Field) -> list[tuple[str, int]]:
     """Read requests of devices; ``gpus: all`` is one, as no resource means all of a node's."""
     if isinstance(whole.node, Scalar):
         if whole.choice("all"):
-            _report_count(whole)
+            _report_all(whole, f"is {whole.node.shown}")
             return [(_VENDORS["nvidia"], 1)]
         return []
     pattern = f"{SERVICE}.gpus.*" if whole.path[-1] == "gpus" else f"{_RESERVED}.devices.*"
@@ -158,6 +158,8 @@ def _request(item: Field, pattern: str) -> tuple[str, int] | None:
             "invalid-value", "must name a vendor or a resource", f"use {known}, or a name such as example.com/device"
         )
         return None
+    if "count" not in section.fields and "device_ids" not in section.fields:
+        _report_all(item, "has no 'count', which means 'all'")
     return name, number
 
 
@@ -169,15 +171,15 @@ def _count(section: Section) -> int:
         message = "is not supported and has no effect: the cluster chooses the devices"
         ids.report("unsupported-key", message, "use count")
     if count is not None and isinstance(count.node, Scalar) and count.node.text in ("all", "-1"):
-        _report_count(count)
+        _report_all(count, f"is {count.node.shown}")
     elif count is not None:
         return count.value(_parse_count) or 1
     return max(1, len(list(ids.items()))) if ids is not None else 1
 
 
-def _report_count(place: Field) -> None:
-    message = f"is {place.node.shown}, and a container can't ask for all devices of a node here: it gets 1"
-    place.report("no-effect", message, "give the number")
+def _report_all(place: Field, what: str) -> None:
+    message = f"{what}, and a container can't ask for all devices of a node here: it gets 1"
+    place.report("no-effect", message, "give the number: 'count: 1'")
 
 
 def _generic(whole: Field) -> list[tuple[str, int]]:
