@@ -48,10 +48,13 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, ref
     for variable in outcome.used:
         _add_reference(variable, variables, references, scalar.span)
     for name in dict.fromkeys(outcome.unset):
-        _report_unset(name, scalar.span, report)
+        _report_unset(name, scalar.span, variables, report)
     for variable in outcome.required:
         reason = f": {variable.word_text}" if variable.word_text else ""
-        hint = f"set {variable.name} in the shell or in the file .env beside the definition"
+        hint = (
+            variables.hint_for(variable.name)
+            or f"set {variable.name} in the shell or in the file .env beside the definition"
+        )
         report.add("required-variable", scalar.span, (), f"the variable '{variable.name}' must be set{reason}", hint)
     if value == text:
         return scalar
@@ -64,9 +67,10 @@ def _add_reference(variable: Variable, variables: Variables, references: Variabl
     references.add(variable.name, variables, default=default, required=required, span=span)
 
 
-def _report_unset(name: str, span: Span, report: Report) -> None:
+def _report_unset(name: str, span: Span, variables: Variables, report: Report) -> None:
     message = f"the variable '{name}' is not set; an empty string is used"
-    report.add("unset-variable", span, (), message, f"set it, or write ${{{name}:-default}}, or $$ for a dollar sign")
+    hint = variables.hint_for(name) or f"set it, or write ${{{name}:-default}}, or $$ for a dollar sign"
+    report.add("unset-variable", span, (), message, hint)
 
 
 def _inside(scalar: Scalar, offset: int) -> Span:

@@ -7,8 +7,8 @@ Must not read the process environment: the caller passes mappings, so that the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 
 from composeplat.compose.values import BadValue, parse_bool
 from composeplat.diagnostics import ComposeplatError, Exit, Span
@@ -36,6 +36,8 @@ class Variables:
     """The layers, highest first; a name in an earlier one hides it in the later ones."""
 
     layers: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    hint_for: Callable[[str], str] = field(default=lambda _: "", compare=False)
+    """Returns how to set a variable that no layer has; empty if nothing special is known."""
 
     @classmethod
     def from_layers(
@@ -66,18 +68,18 @@ class Variables:
         """Add a layer above the platform's: the variables of an included file's own env file."""
         before = tuple(layer for layer in self.layers if layer[0] != PLATFORM)
         after = tuple(layer for layer in self.layers if layer[0] == PLATFORM)
-        return Variables((*before, (label, more), *after))
+        return replace(self, layers=(*before, (label, more), *after))
 
     def with_built_in(self, environment: str, namespace: str, domain: str) -> Variables:
         """Add the built-in variables: Compose's project name above all layers, ours in the platform's."""
         compose = ("project", {"COMPOSE_PROJECT_NAME": environment})
         placed = self.with_place(namespace, domain)
-        return Variables((compose, *placed.layers, (PLATFORM, {"PLATFORM_NAME": environment})))
+        return replace(self, layers=(compose, *placed.layers, (PLATFORM, {"PLATFORM_NAME": environment})))
 
     def with_place(self, namespace: str, domain: str) -> Variables:
         """Add the built-in variables that are known before the environment's name, which may refer to them."""
         names = {"PLATFORM_NAMESPACE": namespace, "PLATFORM_DOMAIN": domain}
-        return Variables((*self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
+        return replace(self, layers=(*self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Read a flag; return the default for a value that is no boolean."""

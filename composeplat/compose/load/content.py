@@ -15,6 +15,7 @@ from pathlib import Path
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
+from composeplat.compose.load.examples import example_hint
 from composeplat.compose.load.host_content import ITSELF, read_host_content
 from composeplat.compose.load.host_data import (
     NO_SYSTEM_PATH,
@@ -33,6 +34,7 @@ from composeplat.names import is_env_name
 from composeplat.system import files
 
 MAX_ENVIRONMENTS = 32 * 1024 * 1024
+_NO_ENV_FILE = "create it, or write the long form with required: false"
 
 
 def with_content(project: Project, origins: Origins, reading: Reading) -> Project:
@@ -69,7 +71,7 @@ class Content(Checker):
                 path = env_file_path(service.name, index)
                 hint = found.hint
                 if found.missing:
-                    hint = case_hint(file.path) or "create it, or write the long form with required: false"
+                    hint = case_hint(file.path) or example_hint(file.path) or _NO_ENV_FILE
                 code = found.code or "unreadable-file"
                 self.add(code, path, f"names a file that {found.reason}: {self._shown(path)}", hint)
         for name, value in service.environment.items():
@@ -185,7 +187,7 @@ class Content(Checker):
         """Return the fixes for a missing host path, which may be meant as data or as files."""
         hidden = self.origins.is_substituted(*path, "source")
         if looks_like_file(mount.target) and not hidden:
-            return "create the file: it is copied, read-only"
+            return example_hint(mount.source) or "create the file: it is copied, read-only"
         if mount.read_only:
             return "create the folder: its files are copied, read-only"
         example = volume_for(self, mount, path, self._taken)

@@ -16,6 +16,7 @@ from typing import Any
 from composeplat.compose.discovery import DEFAULT_NAMES, find_compose_files
 from composeplat.compose.dotenv import Lookup
 from composeplat.compose.interpolate import interpolate_scalar
+from composeplat.compose.load.examples import hints_for_variables
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import OVERRIDE, RESET, Mapping as MappingNode, Node, Scalar, kind_of
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value, hint_of_file
@@ -69,7 +70,23 @@ def project_variables(request: Request, first: Variables, folder: Path, sources:
                 variables = variables.with_defaults(sources.shown(own), found)
         return variables
 
-    return _with_place(request, sources, read)
+    return _with_example(request, shell, [*folders], _with_place(request, sources, read), sources)
+
+
+def _with_example(
+    request: Request, shell: Variables, folders: list[Path], variables: Variables, sources: Sources
+) -> Variables:
+    """Add hints about examples of env files, if there is no env file."""
+    is_wanted = not shell.flag("COMPOSE_DISABLE_ENV_FILE", default=False)
+    if not is_wanted or any(default_env_file(shell, folder) for folder in folders):
+        return variables
+
+    def read(path: str) -> Mapping[str, str]:
+        root = project_root(request, Path(os.path.dirname(path)))
+        return Sources(request, Report()).env(path, variables, root)
+
+    paths = [os.path.join(folder, ".env") for folder in folders]
+    return replace(variables, hint_for=hints_for_variables(paths, sources.shown, read))
 
 
 def default_env_file(variables: Variables, folder: Path) -> str:
