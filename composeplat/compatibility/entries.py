@@ -21,7 +21,9 @@ class Entry:
     @property
     def key(self) -> str:
         """The key that the line sets; empty for an item of a list."""
-        return "" if self.line.startswith("- ") else self.line.partition(":")[0]
+        if self.line.startswith('"'):
+            return str(json.JSONDecoder().raw_decode(self.line)[0])
+        return "" if self.line.startswith("- ") else re.split(r":(?= |\Z)", self.line, maxsplit=1)[0]
 
 
 def yaml_text(text: str) -> str:

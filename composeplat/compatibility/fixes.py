@@ -15,7 +15,13 @@ from collections.abc import Callable
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import renamed_hosts, replace_host, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
-from composeplat.compatibility.key_fixes import drop_gateway, mend_key, mount_shared_memory, process_entries
+from composeplat.compatibility.key_fixes import (
+    drop_gateway,
+    mend_key,
+    mount_shared_memory,
+    process_entries,
+    rename_variable,
+)
 from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
@@ -81,6 +87,7 @@ class Fixes:
             "unresolvable-host": self._rename_host,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": self._write_process,
+            "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self._hosts),
             "invalid-value": lambda diagnostic: drop_gateway(loaded, diagnostic.path),
         }
 

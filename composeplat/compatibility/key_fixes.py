@@ -7,15 +7,17 @@ machine, for which full mode has an error instead, is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from composeplat.compatibility.entries import Entry, yaml_text
+from composeplat.compatibility.host_rules import replace_host, written_variable
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.host_data import SHARED_MEMORY
 from composeplat.compose.model import Service
 from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
+from composeplat.compose.parse.environment import name_without_colons
 from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import PathKey
@@ -76,6 +78,34 @@ def drop_gateway(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
             reason = "A pod has no gateway to this machine: this entry is left out."
             return (Entry(("services", service, key), line, reason),)
     return ()
+
+
+def rename_variable(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> tuple[Entry, ...]:
+    """Set a variable of .NET by the name that Kubernetes accepts; as it is written, without the values of others."""
+    match path:
+        case ("services", str(service), "environment" as key, entry):
+            whole = find_node(loaded.document, "services", service, key)
+            name, text = _written_pair(whole, entry)
+            other = name_without_colons(name)
+            if not other or "$" in name or text is None or written_variable(whole, other) is not None:
+                return ()
+            for host, renamed in hosts.items():
+                text = replace_host(text, other, host, renamed)
+            parent = ("services", service, key)
+            reset = Entry(parent, f"{yaml_text(name)}: !reset null", "Kubernetes accepts no ':' in a name.")
+            return reset, Entry(parent, f"{other}: {yaml_text(text)}", "The same for .NET.")
+    return ()
+
+
+def _written_pair(whole: Node | None, entry: str | int) -> tuple[str, str | None]:
+    """Return the name and the value of a variable as the file has them; no value if it has none."""
+    if isinstance(whole, Sequence) and isinstance(entry, int):
+        item = whole.items[entry]
+        name, equals, text = item.written.partition("=") if isinstance(item, Scalar) else ("", "", "")
+        return name, text if equals else None
+    value = find_node(whole, str(entry))
+    is_empty = not isinstance(value, Scalar) or (value.plain and not value.written)
+    return str(entry), None if is_empty else written_variable(whole, str(entry))
 
 
 def process_entries(service: Service, image: ImageFacts) -> tuple[Entry, ...]:

@@ -57,6 +57,11 @@ NAME = "must have a name of letters, digits, '_', '-' and '.', not beginning wit
             f"error: services.web.environment[0] {NAME} 'A: b'",
             "write '=' after the name, not ':'",
         ),
+        (
+            "environment: ['A:b=c']",
+            f"error: services.web.environment[0] {NAME} 'A:b'",
+            "write 'A__b': .NET reads '__' as ':'",
+        ),
         ("environment: {1: a}", f"{KEY} '1'", 'quote it: "1"'),
         ("hostname: {{ name }}", f"{KEY} a mapping", "quote a text that begins with '{' or '['"),
     ],

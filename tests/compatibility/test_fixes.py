@@ -355,6 +355,41 @@ def test_memory_that_is_not_mounted(project: Project, keys: str) -> None:
     assert fix(project(f"services: {{a: {{image: x, {keys}}}}}", FOLDER="/secret")) == []
 
 
+@pytest.mark.parametrize(
+    ("environment", "entries"),
+    [
+        pytest.param("['A:B=x y']", ["A:B: !reset null", 'A__B: "x y"'], id="a-list"),
+        pytest.param("{'A:B': 1}", ["A:B: !reset null", 'A__B: "1"'], id="a-mapping"),
+        pytest.param("['A:B=p/$HIDDEN/$$x']", ["A:B: !reset null", 'A__B: "p/$HIDDEN/$$x"'], id="a-secret-value"),
+        pytest.param("['A:0:B C=1', 'A:0:D=1']", ["A:0:D: !reset null", 'A__0__D: "1"'], id="another-name"),
+        pytest.param("['$HIDDEN:B=1']", [], id="a-name-from-a-variable"),
+        pytest.param("['A:B']", [], id="no-value-in-a-list"),
+        pytest.param("{'A:B': }", [], id="no-value-in-a-mapping"),
+        pytest.param("{'A:B': 1, A__B: 2}", [], id="both-names"),
+    ],
+)
+def test_names_of_dotnet(project: Project, environment: str, entries: list[str]) -> None:
+    """A setting of .NET gets the name that Kubernetes accepts, and its value as the file has it."""
+    folder = project(f"services: {{a: {{image: x, environment: {environment}}}}}", HIDDEN="s3cret")
+    lines = fix(folder)
+
+    assert lines == (
+        ["services:", "  a:", "    environment:", *(f"      {line}" for line in entries)] if entries else []
+    )
+    if len(entries) == 2 and "0" not in environment:
+        folder.write({"compose.platform.yaml": "\n".join(lines)})
+        found = folder.read()
+        assert found.messages == []
+        assert list(found.loaded.project.services["a"].environment) == ["A__B"]
+
+
+def test_host_in_a_variable_of_dotnet(project: Project) -> None:
+    """A host in the value gets its name in the cluster in the same run: another one keeps what is written."""
+    text = "services: {a: {image: x, environment: ['A:B=http://b.c:80']}, b.c: {image: x, expose: [80]}}"
+
+    assert fix(project(text))[3:] == ["      A:B: !reset null", "      A__B: http://b-c:80"]
+
+
 def test_an_image_without_an_entrypoint(project: Project) -> None:
     """Its command is the program."""
     folder = project("x-platform: {full: true}\nservices: {web: {image: x, ulimits: {nofile: 9}}}")

@@ -6,7 +6,7 @@ import os.path
 import re
 
 from composeplat.compose.model import EnvFile
-from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.nodes import Mapping, Scalar, Sequence
 from composeplat.compose.origins import env_file_path, env_file_source_path
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.swarm_templates import describe_template
@@ -25,10 +25,7 @@ def parse_environment(service: Section) -> dict[str, str | None]:
         if not name and value is None and place.node.is_substituted:
             continue  # as in ${DEBUG:+DEBUG=1}
         if not is_env_name(name):
-            # The name of a list entry may contain a variable's value, so the message leaves it out.
-            shown = "" if isinstance(place.node, Scalar) and place.node.is_substituted else f", not {quoted(name)}"
-            expected = f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}"
-            place.report("invalid-name", expected, _name_hint(name, value))
+            _report_name(place, name, value, is_item=isinstance(whole.node, Sequence) if whole else False)
             continue
         variables[name] = place.variable(name) if value is None else value
         template = describe_template(variables[name] or "")
@@ -37,9 +34,26 @@ def parse_environment(service: Section) -> dict[str, str | None]:
     return variables
 
 
+def _report_name(place: Field, name: str, value: str | None, *, is_item: bool) -> None:
+    """Report a name that no variable can have; that of a list entry may contain a variable's value, and is left out."""
+    written = place.node.written if isinstance(place.node, Scalar) else ""
+    is_hidden = is_item and "$" in written.partition("=")[0]
+    shown = "" if is_hidden else f", not {quoted(name)}"
+    expected = f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}"
+    place.report("invalid-name", expected, "" if is_hidden else _name_hint(name, value))
+
+
+def name_without_colons(name: str) -> str:
+    """Return the name by which .NET finds a nested setting where ':' is not possible; empty for other names."""
+    other = name.replace(":", "__")
+    return other if other != name and is_env_name(other) else ""
+
+
 def _name_hint(name: str, value: str | None) -> str:
     if value is None and is_env_name(name.partition(":")[0]):
         return "write '=' after the name, not ':'"
+    if other := name_without_colons(name):
+        return f"write {quoted(other)}: .NET reads '__' as ':'"
     return "leave out the spaces around '='" if name != name.strip() else pasted_hint(name)
 
 
