@@ -46,12 +46,18 @@ class Gathered:
 
 
 def gather(
-    choice: Choice, *, offline: bool = False, asks_cluster: bool = True, more_files: tuple[str, ...] = ()
+    choice: Choice, *, offline: bool = False, asks_cluster: bool = True, files: tuple[str, ...] = ()
 ) -> Gathered:
-    """Read the definition, and ask the registries and the cluster; nothing is changed."""
+    """Read the definition, and ask the registries and the cluster; nothing is changed.
+
+    With ``files``, these are read in place of those of the options or of ``COMPOSE_FILE``.
+    """
     request = request_for(choice)
-    if more_files:
-        request = replace(request, files=(*request.files, *more_files))
+    if request.files and files:
+        request = replace(request, files=files)
+    elif files:
+        named = {"COMPOSE_FILE": os.pathsep.join(files), "COMPOSE_PATH_SEPARATOR": os.pathsep}
+        request = replace(request, shell={**request.shell, **named})
     target, note = _find_cluster(choice) if asks_cluster and not offline else (None, "")
     answer = ClusterAnswer()
     offered = Capabilities(notes=(note,) if note else ())

@@ -41,7 +41,9 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
 def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
-    gathered = _gather(choice, offline=offline)
+    first = gather(choice, offline=offline, asks_cluster=False)
+    is_named = bool(choice.file or first.loaded.variables.lookup("COMPOSE_FILE"))
+    gathered = _with_platform_file(choice, first, offline=offline)
     loaded = gathered.loaded
     if not loaded.project.services:
         show_report(loaded.report, as_json=choice.json_diagnostics)
@@ -61,26 +63,30 @@ def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
             return Exit.DONE
         _confirm(path, yes=yes)
         _write(path, after)
-        _show_how_to_read(choice, path)
+        if is_named and not _reads(first, path):
+            _show_how_to_read(choice, path)
         # With the entries, a service may be another kind of workload, to which other rules apply.
         gathered = _again(choice, gathered)
     _show_rest(gathered.check)
     return Exit.DONE
 
 
-def _gather(choice: Choice, *, offline: bool) -> Gathered:
-    """Read the definition with the platform file, also if the user names files."""
-    gathered = gather(choice, offline=offline, asks_cluster=False)
+def _with_platform_file(choice: Choice, gathered: Gathered, *, offline: bool) -> Gathered:
+    """Read the definition with the platform file too, if the files that the user names leave it out."""
     path = _platform_file(gathered.loaded.folder)
-    is_read = any(os.path.realpath(name) == os.path.realpath(path) for name in gathered.loaded.files)
-    if is_read or not files.exists(path):
+    if _reads(gathered, path) or not files.exists(path):
         return gathered
-    return gather(choice, offline=offline, asks_cluster=False, more_files=(str(path),))
+    return gather(choice, offline=offline, asks_cluster=False, files=(*gathered.loaded.files, str(path)))
+
+
+def _reads(gathered: Gathered, path: Path) -> bool:
+    return any(os.path.realpath(name) == os.path.realpath(path) for name in gathered.loaded.files)
 
 
 def _again(choice: Choice, gathered: Gathered) -> Gathered:
     """Read the definition again, with what the registries said."""
-    return replace(_gather(choice, offline=True), images=gathered.images)
+    read = _with_platform_file(choice, gather(choice, offline=True, asks_cluster=False), offline=True)
+    return replace(read, images=gathered.images)
 
 
 def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathered, tuple[Entry, ...]]:
@@ -170,7 +176,7 @@ def _write(path: Path, text: str) -> None:
 def _show_how_to_read(choice: Choice, path: Path) -> None:
     if choice.file:
         progress.conclude(f"it is read only if you name it: add --file {os.path.relpath(path)} after the other files")
-    elif os.environ.get("COMPOSE_FILE"):
+    else:
         progress.conclude(f"it is read only if COMPOSE_FILE names it: add {path.name} to it")
 
 

@@ -320,6 +320,23 @@ def test_named_files(shop: Folder) -> None:
     assert (second.stdout, second.stderr) == ("", f"{NAME} needs no change\n")
 
 
+@pytest.mark.parametrize("where", ["shell", ".env"])
+def test_files_of_a_variable(shop: Folder, where: str) -> None:
+    """With COMPOSE_FILE, of the shell or of `.env`, the platform file is read beside the named files, not alone."""
+    named = "compose.yaml:more.yaml"
+    lines = ["TAG=17", f"COMPOSE_FILE={named}"][: 1 if where == "shell" else 2]
+    shop.write({"more.yaml": "services: {more: {image: busybox, restart: always}}", ".env": "\n".join(lines)})
+    shell = {"COMPOSE_FILE": named} if where == "shell" else {}
+    first = platform(shop, "init", "--yes", **shell).assert_success()
+    second = platform(shop, "init", "--yes", **shell).assert_success()
+    of_all = platform(shop, "init", "--yes", COMPOSE_FILE=f"{named}:{NAME}").assert_success()
+
+    assert f"it is read only if COMPOSE_FILE names it: add {NAME} to it\n" in first.stderr
+    assert "mend the error" not in first.stderr
+    assert second.stderr.startswith(f"{NAME} needs no change\n")
+    assert of_all.stderr.startswith(f"{NAME} needs no change\n")
+
+
 @pytest.mark.parametrize("where", ["elsewhere.yaml", "gone.yaml"])
 def test_link(shop: Folder, tmp_path: Path, where: str) -> None:
     """A link is not followed, and not replaced."""
