@@ -141,6 +141,22 @@ def network_aliases(entry: Node) -> list[Scalar]:
     return [alias for alias in listed if isinstance(alias, Scalar)] if isinstance(listed, Sequence) else []
 
 
+# volumes of the file --------------------------------------------------------------------------------------------------
+
+
+def _explain_device(value: Node, _path: PathKey) -> Explanation | None:
+    """Explain what a volume lacks that Docker's local driver mounts: a share, memory, or a folder of this machine."""
+    if not isinstance(value, Scalar) or not value.text:
+        return None
+    if value.text == "tmpfs":
+        return Explanation("the volume is a new one, on disk", fix="mount memory: {type: tmpfs, target: /path}")
+    if re.match(r"//|([\w.-]{2,})?:/", value.text):
+        fix = "let a PersistentVolumeClaim use that share, and name it: external: true in full mode (--full)"
+        return Explanation("the volume is a new one, not that share", fix=fix)
+    fix = "to ship files, mount the folder itself: './folder:/path'; for data of a program, there is nothing to do"
+    return Explanation("the volume is a new one, without the files of that folder", fix=fix)
+
+
 # values that ask for the default -------------------------------------------------------------------------------
 
 
@@ -282,6 +298,7 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
         (SERVICE, key): _where_bool("this is the default here", value=False)
         for key in ("init", "oom_kill_disable", "privileged", "read_only", "stdin_open", "tty")
     },
+    ("volumes.*.driver_opts", "device"): _explain_device,
     ("services.*.ports.*", "mode"): _where("requests reach every pod of a service, on any node", "ingress"),
     ("services.*.volumes.*", "consistency"): _always("it applies only to files of this machine"),
     ("services.*.volumes.*.bind", "create_host_path"): _always("it applies only to files of this machine"),
