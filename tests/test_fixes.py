@@ -89,6 +89,12 @@ def service(keys: str) -> str:
             id="another system path",
         ),
         pytest.param(
+            "volumes: ['/dev/shm:/dev/shm']",
+            "error: services.web.volumes[0] mounts a system path of this machine: '/dev/shm:/dev/shm'",
+            "for the pod's own memory, mount {type: tmpfs, target: /dev/shm}",
+            id="shared memory",
+        ),
+        pytest.param(
             "labels: {dev.platform.com/update: on-delete}",
             "error: services.web.labels.dev.platform.com/update must be 'rolling' or 'recreate' on a Deployment, not"
             " 'on-delete'",
@@ -114,6 +120,21 @@ def service(keys: str) -> str:
 def test_a_fix(project: Project, keys: str, message: str, hint: str) -> None:
     """The message says what was found, and the hint what to write."""
     assert messages_and_hints(project, service(keys), PLACE="./secret") == [(message, hint)]
+
+
+@pytest.mark.parametrize(
+    ("device", "hint"),
+    [
+        ("nvidia.com/gpu=all", "write gpus: [{driver: nvidia.com/gpu, count: 1}]"),
+        ("/dev/kvm", "name the resource: x-devices: {/dev/…: example.com/device}"),
+        ("$PLACE=all", "name the resource: x-devices: {/dev/…: example.com/device}"),
+    ],
+)
+def test_a_device_without_a_resource(project: Project, device: str, hint: str) -> None:
+    """A name of CDI has the resource in it; the value of a variable is not shown."""
+    text = f"{service(f'devices: [{device}]')}\nx-platform: {{full: true}}\n"
+
+    assert [found for _, found in messages_and_hints(project, text, PLACE="example.com/hidden")] == [hint]
 
 
 @pytest.mark.parametrize(

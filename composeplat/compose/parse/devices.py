@@ -29,14 +29,25 @@ def parse_devices(section: Section) -> dict[str, int]:
             counts[name] = counts.get(name, 0) + (1 if name else 0)
             _check_target(item, source)
         else:
-            message = (
-                "has no effect: a pod gets devices of a node by the resource of a device plugin, not by their path"
-            )
-            item.report("no-effect", message, "name the resource: x-devices: {/dev/…: example.com/device}")
+            _report_device(item, source)
     for source, (place, _) in resources.items():
         if source not in used:
             place.report("no-effect", "has no effect: 'devices' does not name it", "add the device to 'devices'")
     return {name: count for name, count in counts.items() if name}
+
+
+def _report_device(item: Field, source: str) -> None:
+    """Report a device that no resource is given for; a name of CDI, such as ``nvidia.com/gpu=0``, has one."""
+    resource, equals, _ = source.partition("=")
+    is_named = bool(equals) and is_extended_resource(resource)
+    message = (
+        "has no effect: a pod gets devices of a node by the resource of a device plugin, not by their"
+        f" {'name' if is_named else 'path'}"
+    )
+    hint = "name the resource: x-devices: {/dev/…: example.com/device}"
+    if is_named and isinstance(item.node, Scalar) and not item.node.is_substituted:
+        hint = f"write gpus: [{{driver: {resource}, count: 1}}]"
+    item.report("no-effect", message, hint)
 
 
 def _resources(section: Section) -> dict[str, tuple[Field, str]]:
