@@ -146,16 +146,19 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"did you mean '{found[0]}'?" if found else ""
 
 
+_Identity = tuple[Hashable, str, str]
+
+
 @dataclass(slots=True)
 class Report:
     """All messages of a run, without duplicates."""
 
-    _kept: dict[tuple[Hashable, str, str], Diagnostic] = field(default_factory=dict)
+    _kept: dict[_Identity, Diagnostic] = field(default_factory=dict)
     errors: int = 0
     dropped: int = 0
     """The number of messages beyond the limit: a crafted file can cause any number of them."""
     _lookups: int = 0
-    _repeated: list[Diagnostic] = field(default_factory=list)
+    _repeated: list[tuple[_Identity, Diagnostic]] = field(default_factory=list)
     """Duplicates: the same finding at another path, where services share an anchor."""
 
     def add(self, code: str, span: Span, path: PathKey, message: str, hint: str = "") -> None:
@@ -169,7 +172,7 @@ class Report:
         found = Diagnostic(code=code, span=span, path=path, message=_to_line(message), hint=_to_line(hint))
         if key in self._kept:
             if len(self._repeated) < MAX_MESSAGES:
-                self._repeated.append(found)
+                self._repeated.append((key, found))
             return
         is_error = row.severity is Severity.ERROR
         self.errors += is_error
@@ -208,7 +211,16 @@ class Report:
 
     def by_path(self) -> list[Diagnostic]:
         """Return all messages once for each path, also those that are duplicates for a reader of the file."""
-        found = {(d.code, d.path, d.span.location, d.message): d for d in (*self.sorted(), *self._repeated)}
+        repeated = (diagnostic for _, diagnostic in self._repeated)
+        found = {(d.code, d.path, d.span.location, d.message): d for d in (*self.sorted(), *repeated)}
+        return list(found.values())
+
+    def errors_with_duplicates(self) -> list[list[Diagnostic]]:
+        """Return each error that is shown, followed by its duplicates at other paths."""
+        found = {key: [d] for key, d in self._kept.items() if d.severity is Severity.ERROR}
+        for key, diagnostic in self._repeated:
+            if key in found:
+                found[key].append(diagnostic)
         return list(found.values())
 
     def at_least(self, severity: Severity, *, strict: bool = False) -> list[Diagnostic]:

@@ -181,13 +181,17 @@ def _show_how_to_read(choice: Choice, path: Path) -> None:
 
 
 def _show_rest(check: Check) -> None:
-    """Report the number of findings that no entry fixes, and of those a deploy is refused for."""
+    """Report the number of findings that no entry fixes, and of those a deploy is refused for; of shared lines once."""
     left = [finding for finding in check.all_findings if finding.effect.rank > Effect.CHANGED.rank and not finding.fix]
     if left:
-        progress.conclude(f"{_counted(len(left))} left{_in(left)}: 'platform check' lists them")
+        progress.conclude(f"{_counted(_count_places(left))} left{_in(left)}: 'platform check' lists them")
     errors = [finding for finding in left if finding.diagnostic.severity is Severity.ERROR]
     if errors:
-        progress.conclude(f"before a deploy, mend {_errors(len(errors))}{_in(errors)}")
+        progress.conclude(f"before a deploy, mend {_errors(_count_places(errors))}{_in(errors)}")
+
+
+def _count_places(findings: Iterable[Finding]) -> int:
+    return len({(finding.diagnostic.code, finding.diagnostic.span) for finding in findings})
 
 
 def _counted(count: int) -> str:

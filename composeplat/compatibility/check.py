@@ -70,11 +70,10 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
 
 
 def count_mended(loaded: Loaded, plan: Plan) -> int:
-    """Count the errors that have a fix; images are not asked for."""
+    """Count the errors that have a fix, wherever they are duplicated too; images are not asked for."""
     loaded = replace(loaded, project=without_init_jobs(loaded.project))
     fixes = Fixes(loaded, plan, {})
-    errors = (found for found in loaded.report.by_path() if found.severity is Severity.ERROR)
-    return sum(bool(fixes.entries_for(found)) for found in errors)
+    return sum(all(map(fixes.entries_for, duplicates)) for duplicates in loaded.report.errors_with_duplicates())
 
 
 def _notes_on_providers(plan: Plan) -> Iterable[str]:

@@ -368,6 +368,15 @@ def test_findings_without_an_entry(project: Project) -> None:
     assert outcome == Outcome(0, "", f"{nothing}1 finding is left (web): 'platform check' lists them\n")
 
 
+def test_shared_lines_without_an_entry(project: Project) -> None:
+    """An error that several services have from one line is counted once, as in the messages of a deploy."""
+    text = "services: {a: &a {image: 'x:'}, b: *a}"
+    outcome = platform(project(text), "init", "--yes")
+
+    left = "1 finding is left (a, b): 'platform check' lists them\nbefore a deploy, mend the error (a, b)\n"
+    assert outcome == Outcome(0, "", f"there is nothing to write to {NAME}\n{left}")
+
+
 def test_rules_of_another_kind_of_workload(project: Project) -> None:
     """With a volume the service is a StatefulSet: what that does not allow is counted after the file is written."""
     text = "services: {db: {image: x, volumes: ['./gone:/d'], labels: {dev.platform.com/update: recreate}}}"

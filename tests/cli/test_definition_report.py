@@ -22,6 +22,8 @@ HOW = ", in compose.platform.yaml; 'platform check' shows how\n"
         pytest.param(f"web: {{extends: {{service: db}}}}, db: {{image: x, {DATA}}}", "all 2 errors", id="by both"),
         pytest.param("web: {extends: {service: none}}, db: {image: x}", "", id="not by full mode"),
         pytest.param("web: {}", "", id="none"),
+        pytest.param(f"a: &a {{image: 'x:', {DATA}}}, b: {{<<: *a}}", "1 of the 2 errors", id="some of shared lines"),
+        pytest.param(f"a: &a {{image: x, {DATA}}}, b: {{<<: *a}}", "the error", id="all of a shared line"),
         pytest.param("web: {image: x}, db: {image: x, container_name: x}", "", id="no error"),
     ],
 )
