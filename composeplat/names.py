@@ -122,6 +122,14 @@ def is_dns_label(name: str) -> bool:
     return _DNS_LABEL.match(name) is not None
 
 
+def label_hint(name: str, first: str = "") -> str:
+    """Return what to do about a key that can't be converted to a label."""
+    if "$" in name:
+        return "write the name itself: variables are not substituted in keys"
+    begins = f", beginning with {first}" if first else ""
+    return f"use at most {MAX_LABEL_LENGTH} letters, digits and '-'{begins}"
+
+
 def is_service_name(name: str) -> bool:
     """Check the name of a cluster service, which begins with a letter."""
     return _SERVICE_NAME.match(name) is not None

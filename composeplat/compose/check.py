@@ -26,6 +26,7 @@ from composeplat.names import (
     clean,
     is_dns_label,
     is_service_name,
+    label_hint,
     shorten,
 )
 
@@ -82,7 +83,7 @@ def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> No
         cleaned = clean(name)
         path = (kind, name)
         if not is_valid(cleaned):
-            hint = f"use at most {MAX_LABEL_LENGTH} letters, digits and '-', beginning with {first}"
+            hint = label_hint(name, first)
             checker.add("invalid-name", path, "can't be converted to a Kubernetes name", hint, at_key=True)
             continue
         if cleaned != name:

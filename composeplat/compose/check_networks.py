@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, alias_path, network_use_path
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
-from composeplat.names import clean, is_dns_label, is_service_name
+from composeplat.names import clean, is_dns_label, is_service_name, label_hint
 
 
 def check_networks(checker: Checker) -> None:
@@ -38,7 +38,7 @@ def _check_labels(checker: Checker) -> None:
     for name, network in checker.project.networks.items():
         for text, path in ((name, ("networks", name)), (network.shared_name or name, ("networks", name, "name"))):
             if not is_dns_label(clean(text)):
-                hint = "use at most 63 letters, digits and '-'"
+                hint = label_hint(name)
                 checker.add("invalid-name", path, "can't be converted to a Kubernetes name", hint, at_key=True)
                 break
         other = seen.setdefault(clean(name), name)

@@ -51,6 +51,16 @@ def test_refused(section: str, name: str, project: Project) -> None:
     assert message.isprintable()
 
 
+@pytest.mark.parametrize("section", ["services", "volumes", "networks"])
+def test_variable_in_a_key(section: str, project: Project) -> None:
+    """A key is never substituted, and the hint says so: templates for `envsubst` have such keys."""
+    text = to_yaml({"services": {"web": {"image": "nginx"}}} | {section: {"$NAME": {"image": "x"}}})
+    report = project(text).read(full=True).loaded.report
+
+    (hint,) = {found.hint for found in report.sorted() if found.code == "invalid-name"}
+    assert hint == "write the name itself: variables are not substituted in keys"
+
+
 @pytest.mark.parametrize("name", [*BAD_NAMES.values(), "a" * 300 + ".b", "A B", "a.b"])
 @pytest.mark.parametrize("option", ["--strict", "-v", "--json-diagnostics"])
 def test_no_escape_reaches_the_terminal(option: str, name: str, project: Project) -> None:
