@@ -143,9 +143,11 @@ def test_a_device_without_a_resource(project: Project, device: str, hint: str) -
         pytest.param("q:${TAG}", {}, "TAG is not set or empty, so the tag is empty", id="a tag that is not set"),
         pytest.param("q:${TAG}", {"TAG": ""}, "TAG is not set or empty, so the tag is empty", id="an empty tag"),
         pytest.param("${NAME}", {}, "NAME is not set or empty, so the value is empty", id="a whole image"),
+        pytest.param("${NAME-}", {"NAME": ""}, "NAME is not set or empty, so the value is empty", id="set to nothing"),
         pytest.param("q:$A.$B.$A", {}, "A, B are not set or empty, so the value is empty", id="several"),
         pytest.param("q:${TAG}", {"TAG": "1 2"}, "", id="a tag that is none"),
-        pytest.param("q:${TAG-}", {}, "", id="a default that is empty"),
+        pytest.param("q:${TAG:-}", {}, "TAG is not set or empty, so the tag is empty", id="a default that is empty"),
+        pytest.param("q:${TAG:-a b}", {}, "", id="a default that is wrong"),
     ],
 )
 def test_an_unset_variable_is_named_where_it_makes_a_value_wrong(

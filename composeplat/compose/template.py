@@ -62,12 +62,14 @@ def parse_template(text: str) -> tuple[Part, ...]:
 
 
 def variable_names(text: str) -> tuple[str, ...]:
-    """Return the variables of a text that have no default; none if the text can't be parsed."""
+    """Return the variables of a text that have no default, or an empty one; none if the text can't be parsed."""
     try:
         parts = parse_template(text)
     except BadTemplate:
         return ()
-    return tuple(dict.fromkeys(part.name for part in parts if isinstance(part, Variable) and not part.operator))
+    variables = (part for part in parts if isinstance(part, Variable))
+    can_be_empty = (v.name for v in variables if not v.operator or (v.operator in (":-", "-") and not v.word))
+    return tuple(dict.fromkeys(can_be_empty))
 
 
 def _parse(text: str, start: int, *, depth: int) -> tuple[tuple[Part, ...], int]:
