@@ -6,6 +6,7 @@ import pytest
 
 from composeplat.compose.data_paths import find_program, looks_like_file
 from tests.conftest import Project
+from tests.in_process import run_here
 from tests.steps import count_steps
 
 LOST = "what is written there is lost with the pod [host-data]"
@@ -24,6 +25,14 @@ LOST = "what is written there is lost with the pod [host-data]"
         ("/var/www/html", "nextcloud:fpm", "Nextcloud"),
         ("/var/www/html", "php:apache", ""),
         ("/etc/postgresql", "postgres", ""),
+        ("/config", "lscr.io/linuxserver/sonarr:latest", "the LinuxServer.io image"),
+        ("/config", "jellyfin/jellyfin", "Jellyfin"),
+        ("/config", "nginx", ""),
+        ("/data", "ghcr.io/immich-app/immich-server:release", "Immich"),
+        ("/data", "ghcr.io/immich-app/immich-machine-learning:release", ""),
+        ("/usr/src/paperless/consume", "ghcr.io/paperless-ngx/paperless-ngx", "Paperless"),
+        ("/usr/src/paperless/scripts", "ghcr.io/paperless-ngx/paperless-ngx", ""),
+        ("/etc/pihole", "pihole/pihole", "Pi-hole"),
     ],
 )
 def test_programs(path: str, image: str, program: str) -> None:
@@ -49,6 +58,14 @@ def test_data_of_a_program(project: Project, keys: str) -> None:
 
     (message,) = reading.messages
     assert message.endswith(f"mounts a folder of this machine where PostgreSQL keeps its data: {LOST}")
+
+
+def test_data_at_a_system_path(project: Project) -> None:
+    """A program's data at a path of the system gets a volume from `init`: it is not left out as other such mounts."""
+    text = "services: {dns: {image: pihole/pihole, volumes: ['/etc/pihole/:/etc/pihole/']}}"
+    outcome = run_here("init", "--yes", "--offline", folder=project(text).path)
+
+    assert "+      # Pi-hole keeps its data here.\n+      - pihole:/etc/pihole\n" in outcome.stdout
 
 
 @pytest.mark.parametrize(
