@@ -27,7 +27,7 @@ from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.host_data import SHARED_MEMORY
 from composeplat.compose.load.profiles import active_services, read_profiles
-from composeplat.compose.model import HOST, Mount, Service
+from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
 from composeplat.compose.nodes import find_node
 from composeplat.compose.options import split_names
 from composeplat.compose.origins import mount_path
@@ -37,6 +37,7 @@ from composeplat.names import clean, is_dns_label
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
+_COMPLETED = DependencyCondition.COMPLETED
 _GIB = 1024**3
 #: The parts of the path of a service's variables.
 _VARIABLE_DEPTH = 3
@@ -85,6 +86,7 @@ class Fixes:
             "image-volume": self._keep_image_volumes,
             "unreachable-port": self._expose,
             "unresolvable-host": self._rename_host,
+            "on-failure-job": self._keep_running,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": self._write_process,
             "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self._hosts),
@@ -162,6 +164,17 @@ class Fixes:
         missing = unreachable_ports(service, self._loaded.project, exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
+
+    def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Restart a server that Docker restarts after failures: one with ports or a health check is no job."""
+        parent, key = tuple(map(str, diagnostic.path[:-1])), diagnostic.path[-1]
+        services = self._loaded.project.services
+        service = services[parent[1]]
+        awaited = {d.service for s in services.values() for d in s.depends_on if d.condition is _COMPLETED}
+        if service.name in awaited or not (service.ports or service.health_check):
+            return ()
+        value = "any" if key == "condition" else "unless-stopped"
+        return (Entry(parent, f"{key}: {value}", "A server, which is restarted when it ends."),)
 
     def _write_process(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Write the program of an image, which the limits of ``ulimits`` are set for."""

@@ -396,3 +396,38 @@ def test_an_image_without_an_entrypoint(project: Project) -> None:
 
     assert fix(folder, {"x": ImageFacts(command=("c",))})[2:] == ["    entrypoint: []", '    command: ["c"]']
     assert fix(folder, {"x": ImageFacts()}) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        pytest.param("restart: on-failure, ports: [80]", "    restart: unless-stopped", id="ports"),
+        pytest.param("restart: 'on-failure:3', healthcheck: {test: a}", "    restart: unless-stopped", id="a check"),
+        pytest.param(
+            "restart: always, deploy: {restart_policy: {condition: on-failure}}, expose: [80]",
+            "        condition: any",
+            id="of deploy",
+        ),
+        pytest.param("restart: on-failure", "", id="no server"),
+    ],
+)
+def test_server_that_is_restarted_after_failures(project: Project, keys: str, line: str) -> None:
+    """A service with ports or a health check is no job: with the entry it is restarted."""
+    folder = project(f"services: {{web: {{image: x, {keys}}}}}")
+    lines = fix(folder)
+
+    assert lines[-1:] == ([line] if line else [])
+    if line:
+        folder.write({"compose.platform.yaml": "\n".join(lines)})
+        found = check(folder)
+        assert (found.services[0].kind, fix(folder)) == ("Deployment", [])
+
+
+def test_job_that_has_a_port(project: Project) -> None:
+    """What another service waits for to complete stays a job."""
+    text = """
+services:
+  migrate: {image: x, restart: on-failure, ports: [80]}
+  web: {image: x, depends_on: {migrate: {condition: service_completed_successfully}}}
+"""
+    assert fix(project(text)) == []
