@@ -40,12 +40,15 @@ services:
 #: Writes files of its own in the container, and remembers in one of them how far it came.
 WRITER = """
 mkdir -p /app/there; n=$(cat /app/there/count 2>/dev/null || echo 0)
-while :; do
+while [ ! -e /tmp/over ]; do
   n=$((n+1)); echo "there $n" > /app/there/f$((n % 40)); echo $n > /app/there/count
   [ $((n % 7)) = 0 ] && rm -f /app/there/f$(((n + 20) % 40))
   usleep 50000
 done
+touch /tmp/ended
 """
+#: Killed, it may have emptied a file that it was about to write.
+END_OF_WRITER = "touch /tmp/over; for i in $(seq 300); do [ -e /tmp/ended ] && exit; usleep 100000; done; exit 1"
 
 
 @dataclass
@@ -276,7 +279,7 @@ def test_nothing_is_lost(session: Session, part: str) -> None:
     until(lambda: is_connected(session), seconds=STABLE_WITHIN_S)
     # The program in the container stops writing, so that there is an end that both sides can have.
     (pod,) = until(lambda: environment.pods("web"))
-    environment.exec(pod["metadata"]["name"], "sh", "-c", "pkill -f 'there/count' || true")
+    environment.exec(pod["metadata"]["name"], "sh", "-c", END_OF_WRITER)
     until(lambda: there(environment) == here(environment), seconds=STABLE_WITHIN_S)
     mine = {name: (editor.folder / name).read_text() for name in editor.wanted if (editor.folder / name).exists()}
     assert editor.wanted == mine
