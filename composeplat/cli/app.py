@@ -78,9 +78,14 @@ def _run_command() -> Any:
         # Pulumi's library flushes it. Each write fails, as to a full disk: a result must not be lost without a message.
         nowhere = io.FileIO(os.open(os.devnull, os.O_RDONLY), "w")
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(nowhere), encoding="utf-8")
+    # A Ctrl-C whose exception Python drops meanwhile is handled once its handler is there.
+    dropped: list[Any] = []
+    sys.unraisablehook = dropped.append
     from composeplat.cli.interrupts import is_interrupt, listen
 
     listen()
+    for exception in dropped:
+        sys.unraisablehook(exception)
     try:
         from composeplat.cli.commands import app
 

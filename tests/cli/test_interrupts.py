@@ -92,6 +92,25 @@ def test_a_press_while_the_commands_are_imported(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_a_press_while_its_handler_is_imported(tmp_path: Path) -> None:
+    """In a finalizer, Python drops its exception, and the command continued."""
+    script = (
+        "import signal, sys, time; from composeplat.cli import app\n"
+        "class Late:\n"
+        "    def __del__(self): signal.raise_signal(signal.SIGINT)\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'composeplat.cli.interrupts': Late()\n"
+        "        if name == 'composeplat.cli.commands': time.sleep(20)\n"
+        "sys.meta_path.insert(0, Finder()); app.main()\n"
+    )
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert time.monotonic() - began < 15
+
+
 def test_a_press_at_any_moment(tmp_path: Path) -> None:
     """Pressed once, at many offsets from the start on, a command ends as interrupted, or had said all it had to say."""
     (tmp_path / "compose.yaml").write_text("services: {web: {image: nginx}}\n")
