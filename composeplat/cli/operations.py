@@ -184,7 +184,7 @@ def _is_refused(request: Request, choice: Choice, *, builds: bool = False) -> bo
         check_builds(plan.own_builds, loaded.origins, loaded.report)
     if _is_hopeless(loaded, choice) and show_definition_report(loaded, plan, choice):
         return True
-    if request.publishes:
+    if request.publishes and not loaded.report.errors:
         plan.select_services(request.named_services)
     return False
 

@@ -10,9 +10,8 @@ import re
 import unicodedata
 
 _QUOTES = "\u201c\u201d\u201e\u2018\u2019\u201a\u00ab\u00bb"
+_WITHOUT_WIDTH = "\u200b\u2060\ufeff"
 _CONFLICT = re.compile(r"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
-
-
 CONFLICT = "git marked a merge conflict here"
 CONFLICT_HINT = "keep the lines that are wanted; delete the others, and git's marks"
 
@@ -27,8 +26,12 @@ def space_hint(text: str) -> str:
     """Return what to write instead of the first space in a text that YAML takes for a letter; empty if it has none."""
     if text.isascii():
         return ""
-    found = next((char for char in text if unicodedata.category(char) in ("Zs", "Cf") and char != " "), "")
+    found = next((char for char in text if _is_other_space(char)), "")
     return f"write a plain space, or none, instead of U+{ord(found):04X}, '{unicodedata.name(found)}'" if found else ""
+
+
+def _is_other_space(char: str) -> bool:
+    return char in _WITHOUT_WIDTH or (char != " " and unicodedata.category(char) == "Zs")
 
 
 def conflict_line(text: str) -> int:

@@ -127,8 +127,9 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
     if mark and "mapping values are not allowed" in problem:
         before = source.line(mark.line + 1)[: mark.column]
         hint = _VALUE_HINT if re.search(r":\s", before) else _COLON_HINT
-    near = source.line(mark.line) + source.line(mark.line + 1) if mark else ""
-    hint = space_hint(near) or hint or _open_hint(error, problem)
+    lines = (mark.line, mark.line + 1) if mark else ()
+    hint = space_hint("".join(source.line(line).partition("#")[0] for line in lines)) or hint
+    hint = hint or _open_hint(error, problem)
     # After a last line without a line end, the library counts on.
     place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
     report.add("invalid-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))

@@ -87,6 +87,13 @@ def test_spaces_that_are_none(project: Project, lines: str, place: str, message:
     assert (f"compose.yaml:{place}: error: not YAML: {message} [invalid-yaml]", SPACE) in found
 
 
+def test_spaces_of_a_comment(project: Project) -> None:
+    """They are no cause of an error beside them."""
+    ((_, hint),) = _found(project, "services:\n  web:\n    image: x\n    scale 3  # a\u00a0: b\n    command: x\n")
+
+    assert hint.startswith("look for a missing ':'")
+
+
 def test_a_space_without_width(project: Project) -> None:
     """It is named where it makes a value another one."""
     ((_, hint),) = _found(project, "services: {web: {image: nginx\u200b}}")

@@ -49,6 +49,11 @@ def test_names(tmp_path: Path, name: str, example: str) -> None:
     assert example_hint(tmp_path / name) == (f"copy '{example}' to '{name}', and set its values" if is_known else "")
 
 
+def test_a_name_that_leaves_no_room(tmp_path: Path) -> None:
+    """A name as long as the file system allows has no example, and is no failure."""
+    assert find_example(tmp_path / ("a" * 255)) == ""
+
+
 def test_variables(project: Project) -> None:
     """An unset variable that the example of a missing `.env` has is set by a copy of that."""
     found = hints(project, {".env.example": "TAG=1\nTOKEN=\n"})

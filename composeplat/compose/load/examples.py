@@ -23,7 +23,7 @@ def find_example(path: str | os.PathLike[str]) -> str:
     for mark in _MARKS:
         behind = (f"{place.name}.{mark}", f"{place.name}-{mark}", f"{place.stem}.{mark}{place.suffix}")
         for name in (*behind, f"{plain}.{mark}", f".{mark}.{plain}", f"{mark}.{plain}"):
-            if (place.parent / name).is_file():
+            if os.path.isfile(place.parent / name):
                 return str(place.parent / name)
     return ""
 
