@@ -89,6 +89,8 @@ CLUSTER_MESSAGES = {
     " /var/lib/postgresql/data: without a mount, it is lost with the pod [image-volume]",
     "unreachable-port": "compose.yaml:2:3: warning: services.queue is addressed at port 5672 by 'app' (AMQP_URL); in a"
     " cluster its name leads to 15672 only [unreachable-port]",
+    "docker-only-host": "compose.yaml:4:21: warning: services.app.environment.LLM_URL names host.docker.internal, which"
+    " leads to this machine in Docker alone [docker-only-host]",
     "unresolvable-host": "compose.yaml:4:21: warning: services.app.environment.DB_URL names the host 'my_db', which is"
     " 'my-db' in a cluster [unresolvable-host]",
     "unexposed-port": "compose.yaml:4:14: warning: services.web.ports[0] names port 8080 of the container, and its"

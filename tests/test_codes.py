@@ -453,6 +453,7 @@ def test_every_code_has_a_definition() -> None:
         "image-volume",
         "unreachable-port",
         "unresolvable-host",
+        "docker-only-host",
         "unexposed-port",
         "wrong-architecture",
         "no-storage-class",

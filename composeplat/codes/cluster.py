@@ -35,6 +35,13 @@ CLUSTER_CODES: dict[str, Code] = {
         effect=_LOST,
         many=True,
     ),
+    "docker-only-host": Code(
+        _W,
+        "A service addresses the machine that it runs on, or a DNS server, by a name that only Docker has.",
+        "Run what listens there as a service, or write an address that pods reach.",
+        effect=_LOST,
+        many=True,
+    ),
     "unexposed-port": Code(
         _W,
         "A service names a port of its container that its image does not expose, and the image exposes others.",

@@ -3,7 +3,7 @@
 Owns how such names are found and replaced; a message never quotes the text around one.
 A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name``, a
 ``hostname`` and an alias are hosts too, which no object has without full mode. The text that has such a name must
-change.
+change. So must one with a host that only Docker has.
 """
 
 from __future__ import annotations
@@ -23,6 +23,21 @@ from composeplat.names import clean, is_dns_label
 #: A variable of such a name may be the host alone; elsewhere the same word may be the name of a database.
 _HOST_VARIABLE = re.compile(r"HOST|ADDR|SERVER|UR[IL]|ENDPOINT|BROKER|NODE|PEER|UPSTREAM", re.IGNORECASE)
 _LOOPBACK = "localhost"
+_RUN_IT = "run what listens there as a service, or write an address that pods reach"
+_OTHER_SERVER = (
+    "write that of the cluster, usually kube-dns.kube-system.svc.cluster.local, where a service is"
+    " NAME.NAMESPACE.svc.cluster.local"
+)
+#: Host -> what it is, and what there is instead.
+_OF_DOCKER = {
+    **dict.fromkeys(
+        ("host.docker.internal", "gateway.docker.internal", "docker.for.mac.localhost", "172.17.0.1"),
+        ("leads to this machine in Docker alone", _RUN_IT),
+    ),
+    "127.0.0.11": ("is Docker's DNS server", _OTHER_SERVER),
+}
+_HOST_OF_DOCKER = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _OF_DOCKER))})(?![\w-]|\.\w)")
+_COMMENT = re.compile(r"^\s*[#;].*", re.MULTILINE)
 _HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
 
 
@@ -35,6 +50,18 @@ def check_hosts(checker: Checker, renamed: Table[str, str]) -> None:
                     source = "" if where in path else f" ({where})"
                     message = f"names the host '{name}'{source}, which is '{host}' in a cluster"
                     checker.add("unresolvable-host", path, message, f"write '{host}', or name the service so")
+
+
+def check_docker_hosts(checker: Checker) -> None:
+    """Report texts that have a host which only Docker has; in full mode ``extra_hosts`` may give it an address."""
+    for service in checker.project.services.values():
+        given = {name for name, _ in service.container.names.hosts}
+        for where, text, path in _texts(checker, service):
+            for host in dict.fromkeys(_HOST_OF_DOCKER.findall(_COMMENT.sub("", text))):
+                if host not in given:
+                    meaning, fix = _OF_DOCKER[host]
+                    source = "" if where in path else f" ({where})"
+                    checker.add("docker-only-host", path, f"names {host}{source}, which {meaning}", fix)
 
 
 def renamed_hosts(loaded: Loaded) -> dict[str, str]:

@@ -118,3 +118,37 @@ def test_names_that_resolve(project: Project) -> None:
     text = "services:\n  DB: {image: db}\n  app: {image: app, environment: {DB_HOST: DB, URL: 'http://DB:80'}}\n"
 
     assert [f.diagnostic.code for f in check(project(text)).all_findings] == ["name-normalized"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "named"),
+    [
+        ("environment: {URL: 'http://host.docker.internal:11434'}", "environment.URL", "host.docker.internal"),
+        ("environment: {ADDRESS: '172.17.0.1:80'}", "environment.ADDRESS", "172.17.0.1"),
+        ("command: [--server, gateway.docker.internal]", "command", "gateway.docker.internal"),
+        ("volumes: ['./a.conf:/a.conf']", "volumes[0]", "127.0.0.11 (a.conf)"),
+    ],
+)
+def test_hosts_of_docker(project: Project, keys: str, place: str, named: str) -> None:
+    """Its gateway and its DNS server are in no cluster."""
+    folder = project({"compose.yaml": f"services: {{web: {{image: a, {keys}}}}}", "a.conf": "resolver 127.0.0.11;"})
+    (found,) = [f for f in check(folder).all_findings if f.diagnostic.code == "docker-only-host"]
+
+    assert found.diagnostic.message.startswith(f"services.web.{place} names {named}, which ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "full"),
+    [
+        ("environment: {URL: 'http://my-host.docker.internal.example.com'}", False),
+        ("environment: {URL: '127.0.0.110 1172.17.0.1'}", False),
+        ("volumes: ['./a.conf:/a.conf']", False),
+        ("environment: {A: host.docker.internal}, extra_hosts: ['host.docker.internal:192.0.2.1']", True),
+    ],
+)
+def test_hosts_that_are_not_of_docker(project: Project, keys: str, *, full: bool) -> None:
+    """Longer names and addresses are others, comments are not read, and full mode gives a host its address."""
+    text = f"services: {{web: {{image: a, {keys}}}}}"
+    folder = project({"compose.yaml": text, "a.conf": "# resolver 127.0.0.11;\n"})
+
+    assert "docker-only-host" not in [f.diagnostic.code for f in check(folder, full=full).all_findings]
