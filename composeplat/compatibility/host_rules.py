@@ -2,8 +2,9 @@
 
 Owns how such names are found and replaced; a message never quotes the text around one.
 A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name``, a
-``hostname`` and an alias are hosts too, which no object has without full mode. The text that has such a name must
-change. So must one with a host that only Docker has.
+``hostname`` and an alias are hosts too, which no object has without full mode; so is a name that Compose gives to a
+container, such as ``shop-db-1``, which no object ever has. The text that has such a name must change. So must one with
+a host that only Docker has.
 """
 
 from __future__ import annotations
@@ -74,7 +75,16 @@ def renamed_hosts(loaded: Loaded) -> dict[str, str]:
             resolves = name.lower() in reached or (loaded.settings.full and is_dns_label(name.lower()))
             if name and not resolves:
                 found.setdefault(name, clean(service))
+        for name in _container_names(loaded, service):
+            if name not in reached:
+                found.setdefault(name, clean(service))
     return found
+
+
+def _container_names(loaded: Loaded, service: str) -> tuple[str, str]:
+    """Return the names that Compose gives to the first container of a service, and that its first version gave."""
+    project = loaded.variables.lookup("COMPOSE_PROJECT_NAME")
+    return f"{project}-{service}-1", f"{project}_{service}_1"
 
 
 def _further_names(document: Node | None, service: str) -> Iterator[str]:

@@ -76,6 +76,18 @@ def test_further_names(project: Project, address: str, keys: str, *, full: bool)
     assert written == ([] if full and address == "the-db" else ["A: db:1", "DB_HOST: db"])
 
 
+@pytest.mark.parametrize("address", ["demo-db-1", "demo_db_1"])
+@pytest.mark.parametrize("full", [False, True])
+def test_names_of_containers(project: Project, address: str, *, full: bool) -> None:
+    """Compose's own names of containers are hosts for Docker; no pod has them."""
+    text = (
+        f"name: shop\nservices:\n  db: {{image: db}}\n  app: {{image: app, environment: {{A: 'pg://{address}/x'}}}}\n"
+    )
+    found = [f for f in check(project(text), full=full).all_findings if f.diagnostic.code == "unresolvable-host"]
+
+    assert [str(entry.line) for finding in found for entry in finding.fix] == ["A: pg://db/x"]
+
+
 def test_a_further_name_that_resolves(project: Project) -> None:
     """A service of this name is meant, and another case is the same host."""
     text = "services: {db: {image: a, container_name: DB}, a: {image: a, environment: {DB_HOST: DB}}}"
