@@ -31,6 +31,8 @@ from composeplat.registry.image_config import read_images
 from composeplat.system.records import record
 
 _IMAGES_TIMEOUT_S = 5.0
+#: Any other separator may be in the name of a folder.
+_IN_NO_PATH = "\0"
 
 
 @record
@@ -56,7 +58,7 @@ def gather(
     if request.files and files:
         request = replace(request, files=files)
     elif files:
-        named = {"COMPOSE_FILE": os.pathsep.join(files), "COMPOSE_PATH_SEPARATOR": os.pathsep}
+        named = {"COMPOSE_FILE": _IN_NO_PATH.join(files), "COMPOSE_PATH_SEPARATOR": _IN_NO_PATH}
         request = replace(request, shell={**request.shell, **named})
     target, note = _find_cluster(choice) if asks_cluster and not offline else (None, "")
     answer = ClusterAnswer()

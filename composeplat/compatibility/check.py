@@ -17,7 +17,7 @@ from composeplat.compatibility.explanation import explain
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.fixes import Fixes
 from composeplat.compatibility.full_mode import NO_ISOLATION, full_mode_statements, is_honored
-from composeplat.compatibility.host_rules import check_docker_hosts, check_hosts, renamed_hosts
+from composeplat.compatibility.host_rules import check_hosts, renamed_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.port_rules import check_ports
@@ -101,7 +101,6 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     check_images(checker, images)
     check_ports(checker, images)
     check_hosts(checker, renamed_hosts(loaded))
-    check_docker_hosts(checker)
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 
 from composeplat.compatibility.entries import Entry, yaml_text
-from composeplat.compatibility.host_rules import renamed_hosts, replace_host, written_variable
+from composeplat.compatibility.host_rules import renamed_hosts, replace_hosts, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
 from composeplat.compatibility.key_fixes import (
     drop_gateway,
@@ -195,9 +195,7 @@ class Fixes:
         for variable in (str(path[3]),) if len(path) > _VARIABLE_DEPTH else tuple(service.environment):
             is_own = variable in service.environment
             before = (written_variable(environment, variable) or "") if is_own else service.variables[variable]
-            text = before
-            for name, host in self._hosts.items():
-                text = replace_host(text, variable, name, host) if is_own or text == name else text
+            text = replace_hosts(before, variable, self._hosts) if is_own or before in self._hosts else before
             if text != before:
                 line = f"{variable}: {yaml_text(text)}"
                 entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))

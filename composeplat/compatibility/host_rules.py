@@ -10,7 +10,8 @@ a host that only Docker has.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping as Table
+from collections.abc import Container, Iterator, Mapping as Table
+from dataclasses import dataclass
 
 from composeplat.compatibility.port_rules import file_texts
 from composeplat.compose.load import Loaded
@@ -38,31 +39,48 @@ _OF_DOCKER = {
     "127.0.0.11": ("is Docker's DNS server", _OTHER_SERVER),
 }
 _HOST_OF_DOCKER = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _OF_DOCKER))})(?![\w-]|\.\w)")
-_COMMENT = re.compile(r"^\s*[#;].*", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*[#;].*", re.MULTILINE)
 _HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
+#: In a URL, before a port, or after an option.
+_HOST = re.compile(rf"({_HOST_OPTION}|(?<=//)|(?<=@)|(?<![\w./@-])(?=\w[\w.-]*:\d))(\w[\w.-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text that configures a service: the value of a variable, a command, or a mounted file."""
+
+    name: str
+    text: str
+    path: PathKey
+
+    @property
+    def source(self) -> str:
+        """Its name, where its place does not have it."""
+        return "" if self.name in self.path else f" ({self.name})"
 
 
 def check_hosts(checker: Checker, renamed: Table[str, str]) -> None:
-    """Report texts that have a host of ``renamed``, with the name that resolves."""
-    for service in checker.project.services.values() if renamed else ():
-        for where, text, path in _texts(checker, service):
-            for name, host in renamed.items():
-                if replace_host(text, where, name, host) != text:
-                    source = "" if where in path else f" ({where})"
-                    message = f"names the host '{name}'{source}, which is '{host}' in a cluster"
-                    checker.add("unresolvable-host", path, message, f"write '{host}', or name the service so")
-
-
-def check_docker_hosts(checker: Checker) -> None:
-    """Report texts that have a host which only Docker has; in full mode ``extra_hosts`` may give it an address."""
+    """Report texts that have a host which no cluster has: one of ``renamed``, or one that only Docker has."""
     for service in checker.project.services.values():
         given = {name for name, _ in service.container.names.hosts}
-        for where, text, path in _texts(checker, service):
-            for host in dict.fromkeys(_HOST_OF_DOCKER.findall(_COMMENT.sub("", text))):
-                if host not in given:
-                    meaning, fix = _OF_DOCKER[host]
-                    source = "" if where in path else f" ({where})"
-                    checker.add("docker-only-host", path, f"names {host}{source}, which {meaning}", fix)
+        for text in _texts(checker, service):
+            _check_renamed(checker, text, renamed)
+            _check_docker(checker, text, given)
+
+
+def _check_renamed(checker: Checker, text: _Text, renamed: Table[str, str]) -> None:
+    for name in dict.fromkeys(_hosts_in(text.text, text.name, renamed)):
+        host = renamed[name]
+        message = f"names the host '{name}'{text.source}, which is '{host}' in a cluster"
+        checker.add("unresolvable-host", text.path, message, f"write '{host}', or name the service so")
+
+
+def _check_docker(checker: Checker, text: _Text, given: Container[str]) -> None:
+    """Report hosts of Docker; in full mode ``extra_hosts`` may give one an address."""
+    for host in dict.fromkeys(_HOST_OF_DOCKER.findall(_COMMENT.sub("", text.text))):
+        if host not in given:
+            meaning, fix = _OF_DOCKER[host]
+            checker.add("docker-only-host", text.path, f"names {host}{text.source}, which {meaning}", fix)
 
 
 def renamed_hosts(loaded: Loaded) -> dict[str, str]:
@@ -100,25 +118,34 @@ def _further_names(document: Node | None, service: str) -> Iterator[str]:
         yield from (alias.text for alias in network_aliases(network))
 
 
-def replace_host(text: str, where: str, name: str, host: str) -> str:
-    """Replace a name where it is a host: in a URL, before a port, after an option, as the value of a variable."""
-    if text == name and _HOST_VARIABLE.search(where):
-        return host
-    written = re.escape(name)
-    pattern = rf"({_HOST_OPTION}|(?<=//)|(?<=@)|(?<![\w./@-])(?={written}:\d)){written}(?![\w-]|\.\w)"
-    return re.sub(pattern, lambda found: found[1] + host, text)
+def _hosts_in(text: str, variable: str, renamed: Table[str, str]) -> Iterator[str]:
+    """Yield the names in a text that are hosts; the value of a variable may be the host alone."""
+    if text in renamed and _HOST_VARIABLE.search(variable):
+        yield text
+    yield from (name for found in _HOST.finditer(text) if (name := found[2].rstrip(".")) in renamed)
 
 
-def _texts(checker: Checker, service: Service) -> Iterator[tuple[str, str, PathKey]]:
-    """Yield the texts that configure a service, with their names and places."""
+def replace_hosts(text: str, variable: str, renamed: Table[str, str]) -> str:
+    """Replace the names in a text that are hosts; the value of a variable may be the host alone."""
+    if text in renamed and _HOST_VARIABLE.search(variable):
+        return renamed[text]
+
+    def replace(found: re.Match[str]) -> str:
+        name = found[2].rstrip(".")
+        return f"{found[1]}{renamed.get(name, name)}{found[2][len(name) :]}"
+
+    return _HOST.sub(replace, text)
+
+
+def _texts(checker: Checker, service: Service) -> Iterator[_Text]:
     path = ("services", service.name)
     for variable, value in service.variables.items():
-        yield variable, value, _variable_path(checker, service, variable)
+        yield _Text(variable, value, _variable_path(checker, service, variable))
     checked = service.health_check.command if service.health_check is not None else ()
     for key, args in (("entrypoint", service.entrypoint), ("command", service.command), ("healthcheck", checked)):
-        yield key, "\n".join(args or ()), (*path, key)
+        yield _Text(key, "\n".join(args or ()), (*path, key))
     for index, mount in enumerate(service.mounts):
-        yield from ((name, text, mount_path(service.name, index)) for name, text in file_texts(mount))
+        yield from (_Text(name, text, mount_path(service.name, index)) for name, text in file_texts(mount))
 
 
 def _variable_path(checker: Checker, service: Service, variable: str) -> PathKey:

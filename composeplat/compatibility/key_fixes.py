@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from composeplat.compatibility.entries import Entry, yaml_text
-from composeplat.compatibility.host_rules import replace_host, written_variable
+from composeplat.compatibility.host_rules import replace_hosts, written_variable
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.host_data import SHARED_MEMORY
 from composeplat.compose.model import Service
@@ -24,6 +24,7 @@ from composeplat.diagnostics import PathKey
 from composeplat.registry.image_config import ImageFacts
 
 _SECRETS_FOLDER = "/run/secrets"
+_SHARED = "Shared memory."
 #: Hints for keys whose warnings have none.
 _HINTS = {
     "container_name": "write the name of the service wherever the other one is used",
@@ -89,8 +90,7 @@ def rename_variable(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> 
             other = name_without_colons(name)
             if not other or "$" in name or text is None or written_variable(whole, other) is not None:
                 return ()
-            for host, renamed in hosts.items():
-                text = replace_host(text, other, host, renamed)
+            text = replace_hosts(text, other, hosts)
             parent = ("services", service, key)
             reset = Entry(parent, f"{yaml_text(name)}: !reset null", "Kubernetes accepts no ':' in a name.")
             return reset, Entry(parent, f"{other}: {yaml_text(text)}", "The same for .NET.")
@@ -186,9 +186,14 @@ def _sized(target: str, size: str) -> str:
 
 
 def _enlarge_shared_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
+    item = _shared_memory_item(written)
+    return _replacement(service, "shm_size", [item] if item else [], _SHARED)
+
+
+def _shared_memory_item(written: Node | None) -> str:
+    """Write a mount of the size that ``shm_size`` has; empty without one that is written as it is."""
     text = written.text if isinstance(written, Scalar) and not written.is_substituted else ""
-    item = _sized(SHARED_MEMORY, text) if text else ""
-    return _replacement(service, "shm_size", [item] if item else [], "Shared memory.")
+    return _sized(SHARED_MEMORY, text) if text else ""
 
 
 def mount_shared_memory(loaded: Loaded, service: str) -> tuple[Entry, ...]:
@@ -196,7 +201,5 @@ def mount_shared_memory(loaded: Loaded, service: str) -> tuple[Entry, ...]:
     written = find_node(loaded.document, "services", service, "shm_size")
     if loaded.settings.full and written is not None:
         return ()
-    _, *sized = _enlarge_shared_memory(service, written) or (None,)
-    return tuple(sized) or (
-        Entry(("services", service, "volumes"), f"- {_sized(SHARED_MEMORY, '')}", "Shared memory."),
-    )
+    item = _shared_memory_item(written) or _sized(SHARED_MEMORY, "")
+    return (Entry(("services", service, "volumes"), f"- {item}", _SHARED),)

@@ -368,6 +368,15 @@ def test_findings_without_an_entry(project: Project) -> None:
     assert outcome == Outcome(0, "", f"{nothing}1 finding is left (web): 'platform check' lists them\n")
 
 
+def test_files_of_a_variable_in_a_folder_with_a_colon(project: Project) -> None:
+    """The separator of the variable may be in the path of the project."""
+    folder = Folder(project({"a:b/compose.yaml": SHOP, "a:b/more.yaml": "services: {}"}).path / "a:b")
+    named = "compose.yaml:more.yaml"
+    platform(folder, "init", "--yes", COMPOSE_FILE=named).assert_success()
+
+    assert platform(folder, "init", "--yes", COMPOSE_FILE=named).stderr.startswith(f"{NAME} needs no change\n")
+
+
 def test_shared_lines_without_an_entry(project: Project) -> None:
     """An error that several services have from one line is counted once, as in the messages of a deploy."""
     text = "services: {a: &a {image: 'x:'}, b: *a}"

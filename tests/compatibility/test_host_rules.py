@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from composeplat.compatibility.host_rules import replace_host
+from composeplat.compatibility.host_rules import check_hosts, renamed_hosts, replace_hosts
+from composeplat.compose.origins import Checker
+from composeplat.diagnostics import Report
+from composeplat.render.manifests import to_yaml
 from tests.compatibility.test_check import check
 from tests.compatibility.test_fixes import fix
 from tests.conftest import Project
+from tests.steps import count_steps
 
 TEXT = "services:\n  my_db: {{image: db}}\n  app: {{image: app, {}}}\n"
 NAMED = "names the host 'my_db'"
@@ -21,6 +27,8 @@ NAMED = "names the host 'my_db'"
         pytest.param("a:1,my_db:2", "a:1,my-db:2", id="before-a-port"),
         pytest.param("http://my_db_2:80 http://my_db.net x_my_db:1", "", id="other-names"),
         pytest.param("my_db", "", id="a-word"),
+        pytest.param("ask http://my_db.", "ask http://my-db.", id="the-end-of-a-sentence"),
+        pytest.param("ping -h h -h my_db", "ping -h h -h my-db", id="after-another-host"),
         pytest.param("MY_DB:80", "", id="another-case"),
         pytest.param("/data/my_db:80", "", id="a-path"),
         pytest.param("pg_isready -h my_db -d my_db", "pg_isready -h my-db -d my_db", id="an-option"),
@@ -30,7 +38,21 @@ NAMED = "names the host 'my_db'"
 )
 def test_replaced(text: str, replaced: str) -> None:
     """A name is a host in a URL and before a port."""
-    assert replace_host(text, "command", "my_db", "my-db") == (replaced or text)
+    assert replace_hosts(text, "command", {"my_db": "my-db"}) == (replaced or text)
+
+
+def test_many_hosts(project: Project) -> None:
+    """The work grows with the texts, and not with the texts times the names that each could have."""
+
+    def work(count: int) -> int:
+        services = {f"s_{n}": {"image": "a", "environment": [f"URL=http://s_{n}:80"]} for n in range(count)}
+        loaded = project(to_yaml({"services": services})).read().loaded
+        renamed, report = renamed_hosts(loaded), Report()
+        steps = count_steps(lambda: check_hosts(Checker(loaded.project, loaded.origins, report), renamed))
+        assert len(report.sorted()) == count
+        return steps
+
+    assert work(80) < 5 * work(20)
 
 
 @pytest.mark.parametrize(
@@ -164,3 +186,14 @@ def test_hosts_that_are_not_of_docker(project: Project, keys: str, *, full: bool
     folder = project({"compose.yaml": text, "a.conf": "# resolver 127.0.0.11;\n"})
 
     assert "docker-only-host" not in [f.diagnostic.code for f in check(folder, full=full).all_findings]
+
+
+def test_a_file_of_empty_lines(project: Project) -> None:
+    """It is searched in an instant: the comments were looked for from each line on to the end, for a minute."""
+    text = "services: {web: {image: a, volumes: ['./a.conf:/a.conf']}}"
+    folder = project({"compose.yaml": text, "a.conf": "\n" * 100_000 + "resolver 127.0.0.11;"})
+    began = time.monotonic()
+    codes = [f.diagnostic.code for f in check(folder).all_findings]
+
+    assert "docker-only-host" in codes
+    assert time.monotonic() - began < 10

@@ -288,7 +288,7 @@ def test_the_containers_of_a_pod(live: LivePage, tab: Tab) -> None:
     live.open("logs")
     own = ("2026-11-25T09:30:00.3Z", "web", "web-1", "served", False, "")
     live.fake.log += [("2026-11-25T09:30:00.1Z", "web", "web-1", "prepared", False, "pre-start-0"), own]
-    tab.wait_for(f"{MAIN}.includes('web-1/pre-start-0')")
+    tab.wait_for(f"{MAIN}.includes('web-1/pre-start-0') && {MAIN}.includes('served')")
     _hide(tab, is_hidden=True)
     tab.wait_for(f"{CONNECTION}.includes('Paused')")
     live.fake.log.insert(1, ("2026-11-25T09:30:00.2Z", "web", "web-1", "done", False, "pre-start-0"))
