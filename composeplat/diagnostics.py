@@ -160,6 +160,9 @@ class Report:
     _lookups: int = 0
     _repeated: list[tuple[_Identity, Diagnostic]] = field(default_factory=list)
     """Duplicates: the same finding at another path, where services share an anchor."""
+    _error_paths: set[PathKey] = field(default_factory=set)
+    _paths_with_errors: set[PathKey] = field(default_factory=set)
+    """The paths of errors, and all above them."""
 
     def add(self, code: str, span: Span, path: PathKey, message: str, hint: str = "") -> None:
         """Add a message; a second one with the same code and place (an anchor used twice) is a duplicate.
@@ -180,10 +183,19 @@ class Report:
             self.dropped += 1
             return
         self._kept[key] = found
+        if is_error:
+            self._error_paths.add(path)
+            self._paths_with_errors.update(path[:depth] for depth in range(len(path) + 1))
 
     def copy(self) -> Report:
         """Return a report with the messages so far; what is added to either is not in the other."""
-        return replace(self, _kept=dict(self._kept), _repeated=list(self._repeated))
+        return replace(
+            self,
+            _kept=dict(self._kept),
+            _repeated=list(self._repeated),
+            _error_paths=set(self._error_paths),
+            _paths_with_errors=set(self._paths_with_errors),
+        )
 
     def near(self, name: str, known: Iterable[str]) -> str:
         """Return a hint for a typo, up to a number of look-ups, as each takes time."""
@@ -192,11 +204,11 @@ class Report:
 
     def has_error(self, *path: str | int) -> bool:
         """Whether there is an error at or below a path; errors that follow from it are then not reported."""
-        return any(d.severity is Severity.ERROR and d.path[: len(path)] == path for d in self._kept.values())
+        return path in self._paths_with_errors
 
     def has_error_at(self, *path: str | int) -> bool:
         """Whether there is an error at exactly this path."""
-        return any(d.severity is Severity.ERROR and d.path == path for d in self._kept.values())
+        return path in self._error_paths
 
     def has_required(self, span: Span) -> bool:
         """Whether a text lacks a variable that must be set: then errors about the text follow from it."""

@@ -72,7 +72,7 @@ def check_text(check: Check, *, explained: bool, color: bool) -> str:
     shared = _shared_findings(check)
     for service in check.services:
         lines += _section(service.service, (f for f in service.findings if _identity(f) not in shared))
-        lines += _explanation(service.explanation) if explained else ()
+        lines += _explanation(service.explain()) if explained else ()
     for names, findings in _by_services(shared).items():
         lines += _section(f"{join_and_count(names, _MAX_LISTED)}, from shared lines", findings)
     lines += _section("The whole file", check.findings)
@@ -187,7 +187,7 @@ def check_document(check: Check) -> dict[str, object]:
             "kind": service.kind,
             "verdict": service.verdict,
             "findings": [_finding_data(finding) for finding in service.findings],
-            "explanation": [_statement_data(statement) for statement in service.explanation],
+            "explanation": [_statement_data(statement) for statement in service.explain()],
         }
         for service in check.services
     ]

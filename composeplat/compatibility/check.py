@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from composeplat.cluster.capabilities import Capabilities
 from composeplat.codes import BY_KEY, CODES, Effect, Severity
 from composeplat.compatibility.cluster_rules import check_cluster
-from composeplat.compatibility.explanation import explain
+from composeplat.compatibility.explanation import Statement, explain
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.fixes import Fixes
 from composeplat.compatibility.full_mode import NO_ISOLATION, full_mode_statements, is_honored
@@ -27,7 +28,7 @@ from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
 from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE, with_full_mode
 from composeplat.diagnostics import Diagnostic, PathKey, Report, join_some
-from composeplat.plan import Plan
+from composeplat.plan import Plan, ServicePlan
 from composeplat.plan.security import check_image_users
 from composeplat.registry.image_config import ImageFacts
 
@@ -50,6 +51,7 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
         if finding.effect is not Effect.NONE or diagnostic.severity is not Severity.NOTE:
             by_service.setdefault(_service_of(diagnostic.path), []).append(finding)
     names = list(loaded.project.services)
+    planned = {service.name: service for service in plan.services}
     return Check(
         environment=plan.environment,
         namespace=plan.namespace,
@@ -58,7 +60,7 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
                 service=name,
                 kind=loaded.project.services[name].workload_kind,
                 findings=(found := tuple(by_service.pop(name, ()))),
-                explanation=(*explain(loaded, plan, images, name), *full_mode_statements(found)),
+                explain=partial(_explain, loaded, plan, images, planned.get(name), found),
             )
             for name in names
         ),
@@ -67,6 +69,13 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
         is_valid=not loaded.report.errors,
         is_full=loaded.settings.full,
     )
+
+
+def _explain(
+    loaded: Loaded, plan: Plan, images: ImageAnswers, planned: ServicePlan | None, found: Iterable[Finding]
+) -> tuple[Statement, ...]:
+    statements = explain(loaded, plan, images, planned) if planned else ()
+    return (*statements, *full_mode_statements(found))
 
 
 def count_mended(loaded: Loaded, plan: Plan) -> int:

@@ -28,10 +28,7 @@ class Statement:
     """None if no line of the file says it."""
 
 
-def explain(loaded: Loaded, plan: Plan, images: ImageAnswers, name: str) -> tuple[Statement, ...]:
-    planned = next((service for service in plan.services if service.name == name), None)
-    if planned is None:
-        return ()
+def explain(loaded: Loaded, plan: Plan, images: ImageAnswers, planned: ServicePlan) -> tuple[Statement, ...]:
     return tuple(_Explainer(loaded, plan, images, planned).statements())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from composeplat.codes import Effect
@@ -27,7 +27,8 @@ class ServiceCheck:
     service: str
     kind: str
     findings: tuple[Finding, ...]
-    explanation: tuple[Statement, ...]
+    explain: Callable[[], tuple[Statement, ...]]
+    """Make the explanation, which most readers of a check leave out."""
 
     @property
     def verdict(self) -> Effect:

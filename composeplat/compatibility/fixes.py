@@ -10,7 +10,9 @@ An entry never has the value of a variable.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import chain, count
 
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import renamed_hosts, replace_hosts, written_variable
@@ -22,7 +24,7 @@ from composeplat.compatibility.key_fixes import (
     process_entries,
     rename_variable,
 )
-from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
+from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.host_data import SHARED_MEMORY
@@ -67,6 +69,7 @@ class Fixes:
         self._loaded = loaded
         self._images = images
         self._names: dict[str, str] = {}
+        self._taken = set(map(clean, loaded.project.volumes))
         self._hosts = renamed_hosts(loaded)
         self.not_started = _not_started(loaded, plan)
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
@@ -159,9 +162,13 @@ class Fixes:
             entries += self._volume(service, name, target, "The image keeps data here.")
         return tuple(entries)
 
+    @cached_property
+    def _uses(self) -> Mapping[str, list[Use]]:
+        return find_uses(self._loaded.project)
+
     def _expose(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         service = self._loaded.project.services[str(diagnostic.path[1])]
-        missing = unreachable_ports(service, self._loaded.project, exposed_ports(service, self._images))
+        missing = unreachable_ports(service, self._uses[service.name], exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
 
@@ -232,7 +239,8 @@ class Fixes:
             last = clean(folder.rstrip("/").rpartition("/")[2])
             last = last if is_dns_label(last) and last != owner else "data"
             is_telling = named_by_folder and last not in _VAGUE.split()
-            taken = {*map(clean, self._loaded.project.volumes), *self._names.values()}
-            names = (f"{owner}-{last}", *(f"{owner}-{last}-{number}" for number in range(2, len(taken) + 3)))
-            self._names[source] = next(n for n in ((last,) if is_telling else ()) + names if n not in taken)
+            first = [last, f"{owner}-{last}"] if is_telling else [f"{owner}-{last}"]
+            names = chain(first, (f"{owner}-{last}-{number}" for number in count(2)))
+            self._names[source] = next(name for name in names if name not in self._taken)
+            self._taken.add(self._names[source])
         return self._names[source]

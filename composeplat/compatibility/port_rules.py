@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.model import Mount, Project, Service
@@ -26,12 +27,25 @@ _LAST_PORT = 65535
 _MAX_LISTED = 4
 #: The usual ports of databases, queues and the like, which clients often do not name.
 _USUAL_PORTS = NEVER_PUBLIC | NOT_HTTP.keys()
+_WITH_PORT = re.compile(r"(?<![\w.:-])([\w.-]+):(\d{1,5})(?![\w.@-])", re.ASCII)
+#: The host of a whole text: a URL without a port, or no more than the name.
+_WITHOUT_PORT = re.compile(r"(?:\A|(?<=//)|(?<=@))([\w.-]+)(?=/|\Z)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A port at which a service addresses another, and where it says so; 0 where it names no port."""
+
+    port: int
+    user: str
+    where: str
 
 
 def check_ports(checker: Checker, images: ImageAnswers) -> None:
+    uses = find_uses(checker.project)
     for service in checker.project.services.values():
         exposed = exposed_ports(service, images)
-        _check_reach(checker, service, unreachable_ports(service, checker.project, exposed))
+        _check_reach(checker, service, unreachable_ports(service, uses[service.name], exposed))
         if exposed and not any(map(_is_unread, service.mounts)):
             _check_exposed(checker, service, exposed)
 
@@ -55,7 +69,7 @@ def _check_reach(checker: Checker, service: Service, missing: Mapping[int, str])
     checker.add("unreachable-port", ("services", service.name), message, hint, at_key=True)
 
 
-def unreachable_ports(service: Service, project: Project, exposed: Iterable[int]) -> dict[int, str]:
+def unreachable_ports(service: Service, uses: Iterable[Use], exposed: Iterable[int]) -> dict[int, str]:
     """Return the ports by which others address a service and do not reach it, and who does."""
     if is_headless(service):
         return {}
@@ -64,24 +78,31 @@ def unreachable_ports(service: Service, project: Project, exposed: Iterable[int]
     is_usual = not reached & _USUAL_PORTS and {port.target for port in service.ports} <= set(exposed)
     usual = sorted(_USUAL_PORTS.intersection(exposed)) if is_usual else []
     found: dict[int, str] = {}
-    for other in project.services.values():
-        for port, where in _addressed(service, other) if other is not service else ():
-            for number in [port] if port else usual:
-                if number not in reached:
-                    found.setdefault(number, f"'{other.name}' ({where})")
+    for use in uses:
+        for number in [use.port] if use.port else usual:
+            if number not in reached:
+                found.setdefault(number, f"'{use.user}' ({use.where})")
     return dict(sorted(found.items()))
 
 
-def _addressed(service: Service, other: Service) -> Iterator[tuple[int, str]]:
-    """Yield the ports at which one service addresses another, and where it says so; 0 where it names no port."""
-    names = "|".join(sorted({re.escape(service.name), re.escape(clean(service.name))}))
-    with_port = re.compile(rf"(?<![\w.:-])(?:{names}):(\d{{1,5}})(?![\w.@-])", re.ASCII)
-    alone = re.compile(rf"(?:.*(?://|@))?(?:{names})(?:/.*)?\Z", re.ASCII | re.DOTALL)
-    for where, text in configuration_texts(other):
-        ports = {int(number) for number in with_port.findall(text)}
-        yield from ((port, where) for port in sorted(ports) if _is_port(port))
-        if where in other.variables and alone.match(text):
-            yield 0, where
+def find_uses(project: Project) -> Mapping[str, list[Use]]:
+    """Return for each service how the others address it; each text is read once, for all names."""
+    services = {clean(name): name for name in project.services} | {name: name for name in project.services}
+    uses: dict[str, list[Use]] = {name: [] for name in project.services}
+    for user in project.services.values():
+        for where, text in configuration_texts(user):
+            for host, port in _addresses(text, is_value=where in user.variables):
+                name = services.get(host, user.name)
+                if name != user.name:
+                    uses[name].append(Use(port, user.name, where))
+    return uses
+
+
+def _addresses(text: str, *, is_value: bool) -> list[tuple[str, int]]:
+    """Return the hosts in a text, each once with its ports in order; 0 for the host of the value of a variable."""
+    ports = {(host, int(number)) for host, number in _WITH_PORT.findall(text)}
+    alone = dict.fromkeys(_WITHOUT_PORT.findall(text)) if is_value else ()
+    return [*sorted(pair for pair in ports if _is_port(pair[1])), *((host, 0) for host in alone)]
 
 
 def _is_port(number: int) -> bool:

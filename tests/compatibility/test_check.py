@@ -208,7 +208,7 @@ def test_url_without_a_domain(project: Project) -> None:
     """The explanation names no domain that was only assumed."""
     found = check(project("services: {web: {image: x, ports: ['80:80']}}"), domain="domain.invalid")
 
-    assert [s.text for s in found.services[0].explanation if s.topic == "url"] == [
+    assert [s.text for s in found.services[0].explain() if s.topic == "url"] == [
         "https://web-default.DOMAIN, with the domain of the cluster, to port 80"
     ]
 
@@ -328,7 +328,7 @@ volumes: {data: {size: 2Gi}}
 """
     (_, web) = check(project({"compose.yaml": text, "a": "x"})).services
 
-    assert [(s.topic, s.text, s.span.line if s.span else 0) for s in web.explanation] == [
+    assert [(s.topic, s.text, s.span.line if s.span else 0) for s in web.explain()] == [
         ("kind", "StatefulSet, as it mounts the volume 'data'", 7),
         ("restart", "always, the default", 0),
         ("image", "nginx", 4),
@@ -356,7 +356,7 @@ def test_kind(project: Project, keys: str, kind: str) -> None:
     """The kind of the workload comes with its reason."""
     (web,) = check(project(f"services: {{web: {{{keys}}}}}")).services
 
-    assert web.explanation[0].text == kind
+    assert web.explain()[0].text == kind
 
 
 def test_the_job_of_a_hook_is_no_service(project: Project) -> None:

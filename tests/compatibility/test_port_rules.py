@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.compatibility.port_rules import check_ports
+from composeplat.compose.origins import Checker
+from composeplat.diagnostics import Report
 from composeplat.registry.image_config import ImageFacts
+from composeplat.render.manifests import to_yaml
 from tests.compatibility.test_check import check
 from tests.compatibility.test_fixes import fix
 from tests.conftest import Project
+from tests.steps import count_steps
 
 IMAGES: ImageAnswers = {
     "mq": ImageFacts(ports=((4369, "tcp"), (5672, "tcp"), (15672, "tcp"))),
@@ -63,11 +68,26 @@ def test_unreachable_port(project: Project, app: str, used: str) -> None:
         pytest.param(LISTED, "environment: {IMAGE: 'mq:17', URL: 'x://mq:1234@db/'}", id="a-version-and-a-password"),
         pytest.param(LISTED, "environment: {A: 'my-mq:99', B: 'mq.org:99', C: 'mq:99.1', D: 'a:mq:99'}", id="others"),
         pytest.param(LISTED, "environment: {KIND: mq-like}", id="another-word"),
+        pytest.param(LISTED, "environment: {DIR: /srv/mq, LIST: 'mq,db'}", id="a-path-and-a-list"),
     ],
 )
 def test_reached(project: Project, mq: str, app: str) -> None:
     """Nothing is found where the name leads to the port, or where the text is no address."""
     assert found(project, pair(mq, app)) == []
+
+
+def test_many_services(project: Project) -> None:
+    """The work grows with the texts, and not with the texts times the services."""
+
+    def work(count: int) -> int:
+        services = {f"s{n}": {"image": "a", "ports": ["80"], "command": [f"s{n - 1}:99"]} for n in range(count)}
+        loaded = project(to_yaml({"services": services})).read().loaded
+        report = Report()
+        steps = count_steps(lambda: check_ports(Checker(loaded.project, loaded.origins, report), {}))
+        assert len(report.sorted()) == count - 1
+        return steps
+
+    assert work(80) < 5 * work(20)
 
 
 def test_own_addresses(project: Project) -> None:
@@ -140,4 +160,4 @@ def test_address_without_ports(project: Project, image: str, address: str) -> No
     """The explanation of a service without ports has those that a deploy lists for its name."""
     (web,) = check(project(f"services: {{web: {{image: {image}}}}}"), IMAGES).services
 
-    assert [statement.text for statement in web.explanation if statement.topic == "address"] == [address]
+    assert [statement.text for statement in web.explain() if statement.topic == "address"] == [address]
