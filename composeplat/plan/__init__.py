@@ -27,7 +27,7 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.endpoints import plan_endpoints
-from composeplat.plan.expose import check_expose, plan_exposed
+from composeplat.plan.expose import check_exposed, plan_exposed
 from composeplat.plan.file_objects import add_file_mounts, plan_file_objects, required_objects
 from composeplat.plan.identity import Identity
 from composeplat.plan.images import image_with_ports, plan_images, references_of_builds, service_image
@@ -138,6 +138,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
 def _check_services(checker: Checker, settings: Settings) -> None:
     check_pods_fit(checker, settings)
     check_ports_of_nodes(checker)
+    check_exposed(checker)
     for service in checker.project.services.values():
         if service.container.hook_of:
             continue
@@ -146,7 +147,6 @@ def _check_services(checker: Checker, settings: Settings) -> None:
         check_security(checker, service, settings)
         check_container_options(checker, service, settings)
         check_shared_pod(checker, service)
-        check_expose(checker, service)
 
 
 def _routed_ports(endpoints: tuple[EndpointPlan, ...]) -> dict[str, tuple[int, ...]]:

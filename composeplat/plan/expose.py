@@ -6,7 +6,7 @@ number.
 
 from __future__ import annotations
 
-from itertools import takewhile
+from collections.abc import Mapping
 
 from composeplat.compose.extension_model import Expose, ExposedPort, ExposeType
 from composeplat.compose.model import Service
@@ -18,21 +18,35 @@ from composeplat.plan.never_public import NEVER_PUBLIC
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 
-def check_expose(checker: Checker, service: Service) -> None:
-    expose = service.extensions.expose
-    if expose is None:
-        return
+def check_exposed(checker: Checker) -> None:
+    """Check the exposed ports of all services, whose names and ports of the nodes must differ."""
+    named: dict[str, str] = {}
+    taken: dict[int | None, str] = {}
+    services = checker.project.services.values()
+    for service in services:
+        for name in (clean(service.name), *service.networking.aliases):
+            named.setdefault(name, service.name)
+    for service in services:
+        expose = service.extensions.expose
+        if expose is not None:
+            _check_ports(checker, service, expose)
+            _check_node_ports(checker, service, taken)
+            _check_name(checker, service, named)
+
+
+def _check_ports(checker: Checker, service: Service, expose: Expose) -> None:
     for port in expose.ports:
         if port.target in NEVER_PUBLIC and port.target not in expose.allowed:
             message = "exposes a port on the list of ports of databases and debuggers, which are never public"
             shown = "" if checker.origins.is_substituted(*port.origin) else f": allow_never_public: [{port.target}]"
             checker.add("exposed-never-public", port.origin, message, f"if it must be reached, allow it{shown}")
         _check_protocol(checker, service, port)
-    _check_node_ports(checker, service)
+
+
+def _check_name(checker: Checker, service: Service, named: Mapping[str, str]) -> None:
     name = exposed_name(service)
-    other = next((other for other in checker.project.services.values() if name in _names(other)), None)
-    if other is not None:
-        message = f"needs a Service '{name}', which is a name of services.{other.name}"
+    if name in named:
+        message = f"needs a Service '{name}', which is a name of services.{named[name]}"
         checker.add("name-conflict", ("services", service.name, "x-expose"), message, "rename one of them", at_key=True)
 
 
@@ -45,11 +59,8 @@ def _check_protocol(checker: Checker, service: Service, port: ExposedPort) -> No
         checker.add("no-effect", port.origin, message, f"write {number}/{listed[0]}")
 
 
-def _check_node_ports(checker: Checker, service: Service) -> None:
+def _check_node_ports(checker: Checker, service: Service, taken: dict[int | None, str]) -> None:
     """Report a port of the nodes that an earlier Service has; one Service may have it for both TCP and UDP."""
-    services = checker.project.services
-    earlier = takewhile(lambda name: name != service.name, services)
-    taken = {port.published: f"services.{name}" for name in earlier for port in _node_ports(services[name])}
     own: set[tuple[int | None, str]] = set()
     for port in _node_ports(service):
         owner = "another port" if (port.published, port.protocol) in own else taken.get(port.published)
@@ -57,6 +68,7 @@ def _check_node_ports(checker: Checker, service: Service) -> None:
         if owner is not None:
             message = f"has the same node port as {owner}"
             checker.add("name-conflict", port.origin, message, "give it another one, or leave it to the cluster")
+    taken.update((number, f"services.{service.name}") for number, _ in own)
 
 
 def _node_ports(service: Service) -> list[ExposedPort]:
@@ -65,10 +77,6 @@ def _node_ports(service: Service) -> list[ExposedPort]:
     if expose is None or expose.type is not ExposeType.NODE_PORT:
         return []
     return [port for port in expose.ports if port.published is not None]
-
-
-def _names(service: Service) -> set[str]:
-    return {clean(service.name), *service.networking.aliases}
 
 
 def exposed_name(service: Service) -> str:
