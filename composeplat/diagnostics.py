@@ -172,20 +172,27 @@ class Report:
         row = CODES[code]
         distinct_text = message.removeprefix(dotted(path)) if row.many or row.once else ""
         key = (None if row.once else span.location, code, distinct_text)
-        found = Diagnostic(code=code, span=span, path=path, message=_to_line(message), hint=_to_line(hint))
-        if key in self._kept:
-            if len(self._repeated) < MAX_MESSAGES:
-                self._repeated.append((key, found))
+        is_repeated = key in self._kept
+        if not self._has_room(row.severity, is_repeated=is_repeated):
             return
-        is_error = row.severity is Severity.ERROR
-        self.errors += is_error
-        if (self.errors if is_error else len(self._kept)) > MAX_MESSAGES:
-            self.dropped += 1
+        found = Diagnostic(code=code, span=span, path=path, message=_to_line(message), hint=_to_line(hint))
+        if is_repeated:
+            self._repeated.append((key, found))
             return
         self._kept[key] = found
-        if is_error:
+        if row.severity is Severity.ERROR:
             self._error_paths.add(path)
             self._paths_with_errors.update(path[:depth] for depth in range(len(path) + 1))
+
+    def _has_room(self, severity: Severity, *, is_repeated: bool) -> bool:
+        """Count a message, and return whether it is kept."""
+        if is_repeated:
+            return len(self._repeated) < MAX_MESSAGES
+        is_error = severity is Severity.ERROR
+        self.errors += is_error
+        has_room = (self.errors if is_error else len(self._kept)) <= MAX_MESSAGES
+        self.dropped += not has_room
+        return has_room
 
     def copy(self) -> Report:
         """Return a report with the messages so far; what is added to either is not in the other."""
