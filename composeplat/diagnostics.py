@@ -56,7 +56,8 @@ _MAX_MESSAGE_CHARS = 2000
 _MAX_TYPO_CHARS = 60
 
 MAX_MESSAGES = 10_000
-MAX_LOOKUPS = 1000
+#: Names that are compared with typos; a comparison takes some 40 µs.
+MAX_COMPARED = 25_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +158,7 @@ class Report:
     errors: int = 0
     dropped: int = 0
     """The number of messages beyond the limit: a crafted file can cause any number of them."""
-    _lookups: int = 0
+    _compared: int = 0
     _repeated: list[tuple[_Identity, Diagnostic]] = field(default_factory=list)
     """Duplicates: the same finding at another path, where services share an anchor."""
     _error_paths: set[PathKey] = field(default_factory=set)
@@ -204,10 +205,10 @@ class Report:
             _paths_with_errors=set(self._paths_with_errors),
         )
 
-    def near(self, name: str, known: Iterable[str]) -> str:
-        """Return a hint for a typo, up to a number of look-ups, as each takes time."""
-        self._lookups += 1
-        return "" if self._lookups > MAX_LOOKUPS else near(name, known)
+    def near(self, name: str, known: Collection[str]) -> str:
+        """Return a hint for a typo, up to a number of comparisons, as each takes time."""
+        self._compared += len(known)
+        return "" if self._compared > MAX_COMPARED else near(name, known)
 
     def has_error(self, *path: str | int) -> bool:
         """Whether there is an error at or below a path; errors that follow from it are then not reported."""

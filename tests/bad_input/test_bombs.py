@@ -88,6 +88,11 @@ REFUSED = {
         + "".join(f"  s{i}: {{image: nginx}}\n" for i in range(160, 600)),
         "dependency-cycle",
     ),
+    "eight hundred services, whose builds misspell each other": (
+        "services:\n"
+        + "".join(f"  s-{i}: {{build: {{additional_contexts: {{a: 'service:z-{i}'}}}}}}\n" for i in range(800)),
+        "undefined-service",
+    ),
     "services with keys that nobody knows, and one mistake": (
         "services: {web: {image: nginx, replicas: 1, scale: many, "
         + ", ".join(f"hostnam{i}: a" for i in range(40_000))
