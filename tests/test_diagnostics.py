@@ -238,12 +238,13 @@ def test_the_lines_of_a_large_source() -> None:
 
 
 def test_suggestions_have_an_end() -> None:
-    """After 1,000 misspelled words no more suggestions are looked for: a file made to be wrong has no end of them."""
+    """After 25,000 comparisons no more suggestions are looked for: a file made to be wrong has no end of them."""
     report = Report()
+    known = ["service", *map(str, range(999))]
 
-    hints = [report.near("srevice", ["service"]) for _ in range(1001)]
+    hints = [report.near("srevice", known) for _ in range(26)]
 
-    assert (all(hints[:1000]), hints[1000]) == (True, "")
+    assert (all(hints[:25]), hints[25]) == (True, "")
 
 
 def test_a_noun_has_the_number_of_its_count() -> None:
