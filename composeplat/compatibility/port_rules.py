@@ -27,9 +27,25 @@ _LAST_PORT = 65535
 _MAX_LISTED = 4
 #: The usual ports of databases, queues and the like, which clients often do not name.
 _USUAL_PORTS = NEVER_PUBLIC | NOT_HTTP.keys()
-_WITH_PORT = re.compile(r"(?<![\w.:-])([\w.-]+):(\d{1,5})(?![\w.@-])", re.ASCII)
+#: A name may have several ports, as ZooKeeper's servers do: zoo1:2888:3888.
+_WITH_PORT = re.compile(r"(?<![\w.:-])([\w.-]+):(\d{1,5}(?::\d{1,5})*)(?![\w.@-])", re.ASCII)
 #: The host of a whole text: a URL without a port, or no more than the name.
 _WITHOUT_PORT = re.compile(r"(?:\A|(?<=//)|(?<=@))([\w.-]+)(?=/|\Z)", re.ASCII)
+#: A host and its port as the next value, in XML, YAML, JSON or properties.
+_PORT_AFTER_HOST = re.compile(
+    r"(?<![a-z])host(?:_?name)?[\"'>\s:=]{1,20}([\w.-]+)(?:</\w+>)?[\"',;\s<]{1,40}"
+    r"(?:[\w.-]{1,80}[_.-])?port[\"'>\s:=]{1,20}(\d{2,5})(?!\w)",
+    re.ASCII | re.IGNORECASE,
+)
+_HOST_VARIABLE = re.compile(r"(.+[_.])(?:HOST|HOSTNAME|HOST_NAME|SERVER|ADDR|ADDRESS)", re.ASCII)
+_PORT_ENDINGS = ("PORT", "PORT_NUMBER")
+_NUMBER = re.compile(r"\d{2,5}", re.ASCII)
+#: Variables that list the other servers of a cluster, and the port at which these talk to each other.
+_CLUSTER_PORTS = {
+    "CASSANDRA_SEEDS": 7000,
+    "DISCOVERY.SEED_HOSTS": 9300,
+    "DISCOVERY.ZEN.PING.UNICAST.HOSTS": 9300,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,7 @@ def _check_reach(checker: Checker, service: Service, missing: Mapping[int, str])
     if not missing:
         return
     used = join_some([f"{port} by {user}" for port, user in missing.items()], _MAX_LISTED)
-    reached = ", ".join(str(port) for port, _ in service_ports(service))
+    reached = ", ".join(dict.fromkeys(str(port) for port, _ in service_ports(service)))
     message = f"is addressed at port {used}; in a cluster its name leads to {reached} only"
     hint = f"add to its 'expose': {', '.join(map(str, missing))}"
     checker.add("unreachable-port", ("services", service.name), message, hint, at_key=True)
@@ -90,17 +106,35 @@ def find_uses(project: Project) -> Mapping[str, list[Use]]:
     services = {clean(name): name for name in project.services} | {name: name for name in project.services}
     uses: dict[str, list[Use]] = {name: [] for name in project.services}
     for user in project.services.values():
-        for where, text in configuration_texts(user):
-            for host, port in _addresses(text, is_value=where in user.variables):
-                name = services.get(host, user.name)
-                if name != user.name:
-                    uses[name].append(Use(port, user.name, where))
+        for host, port, where in _all_addresses(user):
+            name = services.get(host, user.name)
+            if name != user.name:
+                uses[name].append(Use(port, user.name, where))
     return uses
+
+
+def _all_addresses(user: Service) -> Iterator[tuple[str, int, str]]:
+    for where, text in configuration_texts(user):
+        for host, port in _addresses(text, is_value=where in user.variables):
+            yield host, port, where
+    yield from _addresses_of_variables(user.variables)
+
+
+def _addresses_of_variables(variables: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
+    """Yield the hosts whose ports are in other variables, as in DB_HOST and DB_PORT, or follow from the name."""
+    by_name = {name.upper(): (name, value) for name, value in variables.items()}
+    for capitals, (name, value) in by_name.items():
+        if capitals in _CLUSTER_PORTS:
+            yield from ((host.strip(), _CLUSTER_PORTS[capitals], name) for host in value.split(","))
+        if found := _HOST_VARIABLE.fullmatch(capitals):
+            ports = (by_name.get(f"{found[1]}{ending}", ("", "")) for ending in _PORT_ENDINGS)
+            yield from ((value, int(port), where) for where, port in ports if _NUMBER.fullmatch(port))
 
 
 def _addresses(text: str, *, is_value: bool) -> list[tuple[str, int]]:
     """Return the hosts in a text, each once with its ports in order; 0 for the host of the value of a variable."""
-    ports = {(host, int(number)) for host, number in _WITH_PORT.findall(text)}
+    ports = {(host, int(port)) for host, listed in _WITH_PORT.findall(text) for port in listed.split(":")}
+    ports |= {(host, int(port)) for host, port in _PORT_AFTER_HOST.findall(text)}
     alone = dict.fromkeys(_WITHOUT_PORT.findall(text)) if is_value else ()
     return [*sorted(pair for pair in ports if _is_port(pair[1])), *((host, 0) for host in alone)]
 

@@ -37,7 +37,11 @@ NOT_HTTP = {
     21: "FTP", 22: "SSH", 23: "Telnet", 25: "SMTP", 53: "DNS", 88: "Kerberos", 110: "POP3", 143: "IMAP", 389: "LDAP",
     465: "SMTP", 587: "SMTP", 636: "LDAP", 853: "DNS", 993: "IMAP", 995: "POP3", 1883: "MQTT", 2181: "ZooKeeper",
     2222: "SSH", 3389: "RDP", 4222: "NATS", 5672: "AMQP", 5671: "AMQP", 5900: "VNC", 6667: "IRC", 8883: "MQTT",
-    9092: "Kafka", 11211: "memcached",
+    9092: "Kafka", 11211: "memcached", 139: "SMB", 445: "SMB", 514: "syslog", 554: "RTSP", 873: "rsync",
+    1935: "RTMP", 5044: "Beats", 5060: "SIP", 5061: "SIP", 5222: "XMPP", 5269: "XMPP", 6650: "Pulsar", 8554: "RTSP",
+    9735: "Lightning", 12201: "GELF", 19092: "Kafka", 24224: "Fluentd", 25565: "Minecraft", 25575: "Minecraft's RCON",
+    26257: "PostgreSQL", 26379: "Redis Sentinel", 29092: "Kafka", 30303: "Ethereum", 61613: "STOMP",
+    61616: "ActiveMQ", 64738: "Mumble",
 }  # fmt: skip
 
 #: The usual ports of TLS in a container, which a route does not speak to it: it ends TLS, and forwards plain HTTP.

@@ -34,7 +34,15 @@ def pair(mq: str, app: str) -> str:
     return f"services:\n  mq: {{image: mq, {mq}}}\n  app: {{image: bare, {app}}}\n"
 
 
-LISTED = "expose: ['15672']"
+LISTED = "expose: ['15672', '15672/udp']"
+ALSO = "5672 by 'app' (a.server)"
+FILES = {
+    "app__conf": "server mq:5672;\n",
+    "split__xml": "<node><hostname>mq</hostname>\n  <port>9440</port></node>",
+    "split__yml": "queue:\n  host: mq\n  port: 9441\n",
+    "split__json": '{"host": "mq", "port": 9442}',
+    "split__ini": "queue.host = mq\nqueue.port=9443\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -47,13 +55,31 @@ LISTED = "expose: ['15672']"
         pytest.param("volumes: ['./app.conf:/etc/app.conf']", "5672 by 'app' (app.conf)", id="a-mounted-file"),
         pytest.param("environment: {MQ_HOST: mq}", "5672 by 'app' (MQ_HOST)", id="the-name-alone"),
         pytest.param("environment: {URL: 'amqp://u:p@mq/v'}", "5672 by 'app' (URL)", id="a-url-without-a-port"),
+        pytest.param(
+            "environment: {A_HOST: mq, A_PORT: 5000}",
+            "5000 by 'app' (A_PORT), 5672 by 'app' (A_HOST)",
+            id="two-variables",
+        ),
+        pytest.param(
+            "environment: {a.server: mq, a.port_number: 91}", f"91 by 'app' (a.port_number), {ALSO}", id="other-names"
+        ),
+        pytest.param(
+            "environment: {S: 'server.1=mq:888:999;181 2=a:1:2'}",
+            "888 by 'app' (S), 999 by 'app' (S)",
+            id="several-ports",
+        ),
+        pytest.param("environment: {CASSANDRA_SEEDS: 'x, mq'}", "7000 by 'app' (CASSANDRA_SEEDS)", id="a-cluster"),
+        pytest.param("volumes: ['./split.xml:/app.xml']", "9440 by 'app' (app.xml)", id="xml"),
+        pytest.param("volumes: ['./split.yml:/app.yml']", "9441 by 'app' (app.yml)", id="yaml"),
+        pytest.param("volumes: ['./split.json:/app.json']", "9442 by 'app' (app.json)", id="json"),
+        pytest.param("volumes: ['./split.ini:/app.ini']", "9443 by 'app' (app.ini)", id="ini"),
     ],
 )
 def test_unreachable_port(project: Project, app: str, used: str) -> None:
     """A port that others use, and that the service does not list, is not reached by its name."""
     message = f"services.mq is addressed at port {used}; {REACHED}"
 
-    assert found(project, pair(LISTED, app), app__conf="server mq:5672;\n") == [("unreachable-port", 2, message)]
+    assert found(project, pair(LISTED, app), **FILES) == [("unreachable-port", 2, message)]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +94,8 @@ def test_unreachable_port(project: Project, app: str, used: str) -> None:
         pytest.param(LISTED, "environment: {IMAGE: 'mq:17', URL: 'x://mq:1234@db/'}", id="a-version-and-a-password"),
         pytest.param(LISTED, "environment: {A: 'my-mq:99', B: 'mq.org:99', C: 'mq:99.1', D: 'a:mq:99'}", id="others"),
         pytest.param(LISTED, "environment: {KIND: mq-like}", id="another-word"),
+        pytest.param(LISTED, "environment: {A_HOST: 'other', A_PORT: 99, HOST: x, PORT: 99}", id="another-host"),
+        pytest.param(LISTED, "environment: {X: 'localhost: mq, port: 99', Y: 'host: mq, port: 99x'}", id="no-pair"),
         pytest.param(LISTED, "environment: {DIR: /srv/mq, LIST: 'mq,db'}", id="a-path-and-a-list"),
     ],
 )

@@ -189,7 +189,11 @@ def test_an_error_elsewhere_hides_no_route(project: Project) -> None:
 
 #: What is registered for a port, and speaks no HTTP.
 REGISTERED = {
-    "AMQP": (5671, 5672), "DNS": (53, 853), "FTP": (21,), "IMAP": (143, 993), "IRC": (6667,), "Kafka": (9092,),
+    "AMQP": (5671, 5672), "DNS": (53, 853), "FTP": (21,), "IMAP": (143, 993), "IRC": (6667,),
+    "Kafka": (9092, 19092, 29092), "ActiveMQ": (61616,), "Beats": (5044,), "Ethereum": (30303,), "Fluentd": (24224,),
+    "GELF": (12201,), "Lightning": (9735,), "Minecraft": (25565, 25575), "Mumble": (64738,), "PostgreSQL": (26257,),
+    "Pulsar": (6650,), "RTMP": (1935,), "RTSP": (554, 8554), "Redis Sentinel": (26379,), "SIP": (5060, 5061),
+    "SMB": (139, 445), "STOMP": (61613,), "XMPP": (5222, 5269), "rsync": (873,), "syslog": (514,),
     "Kerberos": (88,), "LDAP": (389, 636), "MQTT": (1883, 8883), "NATS": (4222,), "POP3": (110, 995), "RDP": (3389,),
     "SMTP": (25, 465, 587), "SSH": (22, 2222), "Telnet": (23,), "VNC": (5900,), "ZooKeeper": (2181,),
     "memcached": (11211,),
