@@ -41,6 +41,7 @@ class Gathered:
     plan: Plan
     images: ImageAnswers
     offered: Capabilities
+    is_offline: bool = False
 
     @property
     def check(self) -> Check:
@@ -48,10 +49,16 @@ class Gathered:
 
 
 def gather(
-    choice: Choice, *, offline: bool = False, asks_cluster: bool = True, files: tuple[str, ...] = ()
+    choice: Choice,
+    *,
+    offline: bool = False,
+    asks_cluster: bool = True,
+    asks_images: bool = True,
+    files: tuple[str, ...] = (),
 ) -> Gathered:
     """Read the definition, and ask the registries and the cluster; nothing is changed.
 
+    Numbers of users are asked for also without ``asks_images``: they belong to the definition.
     With ``files``, these are read in place of those of the options or of ``COMPOSE_FILE``.
     """
     request = request_for(choice)
@@ -76,7 +83,8 @@ def gather(
     check_built_scripts(Checker(loaded.project, loaded.origins, loaded.report), loaded.root)
     if offline:
         offered = replace(offered, notes=("images and the cluster were not asked: --offline",))
-    return Gathered(loaded, plan, {} if offline else _ask_registries(loaded), offered)
+    images = _ask_registries(loaded) if asks_images and not offline else {}
+    return Gathered(loaded, plan, images, offered, is_offline=offline)
 
 
 def _find_cluster(choice: Choice) -> tuple[Target | None, str]:

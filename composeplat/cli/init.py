@@ -43,7 +43,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
     first = gather(choice, offline=offline, asks_cluster=False)
     is_named = bool(choice.file or first.loaded.variables.lookup("COMPOSE_FILE"))
-    gathered = _with_platform_file(choice, first, offline=offline)
+    gathered = _with_platform_file(choice, first)
     loaded = gathered.loaded
     if not loaded.project.services:
         show_report(loaded.report, as_json=choice.json_diagnostics)
@@ -71,12 +71,13 @@ def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
     return Exit.DONE
 
 
-def _with_platform_file(choice: Choice, gathered: Gathered, *, offline: bool) -> Gathered:
+def _with_platform_file(choice: Choice, gathered: Gathered, *, asks_images: bool = True) -> Gathered:
     """Read the definition with the platform file too, if the files that the user names leave it out."""
     path = _platform_file(gathered.loaded.folder)
     if _reads(gathered, path) or not files.exists(path):
         return gathered
-    return gather(choice, offline=offline, asks_cluster=False, files=(*gathered.loaded.files, str(path)))
+    paths = (*gathered.loaded.files, str(path))
+    return gather(choice, offline=gathered.is_offline, asks_cluster=False, asks_images=asks_images, files=paths)
 
 
 def _reads(gathered: Gathered, path: Path) -> bool:
@@ -85,8 +86,8 @@ def _reads(gathered: Gathered, path: Path) -> bool:
 
 def _again(choice: Choice, gathered: Gathered) -> Gathered:
     """Read the definition again, with what the registries said."""
-    read = _with_platform_file(choice, gather(choice, offline=True, asks_cluster=False), offline=True)
-    return replace(read, images=gathered.images)
+    read = gather(choice, offline=gathered.is_offline, asks_cluster=False, asks_images=False)
+    return replace(_with_platform_file(choice, read, asks_images=False), images=gathered.images)
 
 
 def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathered, tuple[Entry, ...]]:
@@ -104,7 +105,7 @@ def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathere
     honored = honored_in(read.check, check, loaded.document)
     if not honored:
         return choice, gathered, ()
-    against = obstacles(check, read.check, read.plan)
+    against = obstacles(check, read.check, read.plan, loaded.document)
     if not against:
         return full, read, (turn_on(honored),)
     keys = format_count(len(honored), "key")

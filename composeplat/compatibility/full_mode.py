@@ -47,7 +47,23 @@ def honored_in(full: Check, default: Check, document: Node) -> tuple[Diagnostic,
         for diagnostic in default.honored
         # Of what chooses nodes, such a finding is about a part: one device instead of all.
         if diagnostic.path not in without_effect or diagnostic.path[-1] in _CHOOSES_NODES
+        if not _is_without_effect(diagnostic.path, full, document)
     )
+
+
+def _is_without_effect(path: PathKey, full: Check, document: Node) -> bool:
+    """Whether full mode chooses no nodes by a key of a service: by paths of devices, or by the roles of Swarm."""
+    node = find_node(document, *map(str, path))
+    listed = node.get("constraints") if isinstance(node, Mapping) and len(node.entries) == 1 else node
+    count = len(listed.items) if isinstance(listed, Sequence) and path[-1] in ("devices", "placement") else 0
+    within = {
+        found.diagnostic.path
+        for found in full.all_findings
+        if found.diagnostic.code in ("no-effect", "unsupported-key")
+        and found.diagnostic.path[: len(path)] == path
+        and found.diagnostic.path != path
+    }
+    return 0 < count <= len(within)
 
 
 def _is_left_out(path: PathKey, full: Check, document: Node) -> bool:
@@ -72,7 +88,7 @@ def honored_keys(honored: Iterable[Diagnostic]) -> str:
     return join_some(names, _MAX_KEYS)
 
 
-def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:
+def obstacles(default: Check, full: Check, plan: Plan, document: Node) -> list[str]:
     """Return the reasons against full mode, whose plan it is: new losses, and what a cluster may lack."""
     required = (
         f"{dotted(found.path)} needs {found.kind} '{found.name}' in the cluster: it is external"
@@ -84,6 +100,7 @@ def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:
         f"{dotted(key.path)} needs nodes for it, and the service could run on no other"
         for key in default.honored
         if key.path[-1] in _CHOOSES_NODES and key.path[1] in started
+        if not _is_without_effect(key.path, full, document)
     )
     new = (
         f"{found.diagnostic.span.source.name}:{found.diagnostic.span.line}: {found.diagnostic.message}"
@@ -95,7 +112,7 @@ def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:
 
 def is_worth_turning_on(default: Check, full: Check, plan: Plan, document: Node) -> bool:
     """Whether full mode, whose plan it is, honors keys and loses nothing."""
-    return bool(honored_in(full, default, document)) and not obstacles(default, full, plan)
+    return bool(honored_in(full, default, document)) and not obstacles(default, full, plan, document)
 
 
 def _new_losses(default: Check, full: Check) -> Iterator[Finding]:

@@ -526,6 +526,24 @@ def test_full_mode_stays_off(project: Project, keys: str, more: str, reason: str
 
 
 @pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("devices: [/dev/ttyUSB0, '/dev/kvm:/dev/kvm']", id="paths-of-devices"),
+        pytest.param("deploy: {placement: {constraints: [node.role == manager]}}", id="roles-of-swarm"),
+    ],
+)
+def test_what_chooses_no_nodes(project: Project, keys: str) -> None:
+    """A key without effect in full mode too neither turns it on nor keeps it off."""
+    folder = project(f"services: {{web: {{image: x, tty: true, {keys}}}, alone: {{image: x, {keys}}}}}")
+    platform(folder, "init", "--yes").assert_success()
+
+    assert "Honors keys that have no effect otherwise: tty.\n" in (folder.path / NAME).read_text()
+
+    folder = project({"compose.yaml": f"services: {{web: {{image: x, {keys}}}}}", NAME: ""})
+    assert f"{NAME} needs no change\n" in platform(folder, "init", "--yes").assert_success().stderr
+
+
+@pytest.mark.parametrize(
     ("hosts", "entry"),
     [("['h:host-gateway', 'g:10.0.0.1']", "- !reset h:host-gateway"), ("{h: host-gateway}", "h: !reset null")],
 )

@@ -64,6 +64,17 @@ def test_the_user_of_the_image(run: Any) -> None:
     assert context(restricted)["runAsUser"] == 1000
 
 
+def test_init_with_a_name(registry: Registry, project: Project, tmp_path: Path) -> None:
+    """A user that is looked up keeps full mode off no more than a number does, whether its image is pulled or built."""
+    web = f"{{image: '{registry.host}/other', user: node, tty: true}}"
+    text = f"services: {{web: {web}, built: {{build: ., user: app, tty: true}}}}"
+    folder = project({"compose.yaml": text, "Dockerfile": "FROM scratch\n"}).path
+    outcome = run_here("init", "--yes", folder=folder, COMPOSEPLAT_CACHE=str(tmp_path / "cache")).assert_success()
+
+    assert "full: true" in (folder / "compose.platform.yaml").read_text()
+    assert outcome.stderr == "wrote compose.platform.yaml\n"
+
+
 def test_a_name_that_the_image_lacks(run: Any) -> None:
     """The warning says so."""
     outcome = run("postgres", "render")

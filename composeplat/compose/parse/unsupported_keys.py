@@ -128,7 +128,7 @@ def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
     name = _service_name(path)
     aliases = [alias for entry in entries for alias in network_aliases(entry) if alias.text != name]
     if aliases:
-        shown = join_some([alias.shown for alias in aliases], _MAX_ALIASES)
+        shown = join_some(list(dict.fromkeys(alias.shown for alias in aliases)), _MAX_ALIASES)
         return Explanation(f"others reach it as '{name}', not {shown}")
     if any(isinstance(entry, Mapping) and any(key in entry for key in _ADDRESSES) for entry in entries):
         return Explanation(f"the cluster gives it an address, and others reach it as '{name}'")
@@ -209,6 +209,7 @@ def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
 # Swarm ----------------------------------------------------------------------------------------------------------------
 
 _CONSTRAINT = r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*"
+_OF_SWARM = r"\s*node\.(?:role|id|ip)\s*[!=]=.*"
 
 
 def _explain_placement(value: Node, _path: PathKey) -> Explanation:
@@ -217,6 +218,8 @@ def _explain_placement(value: Node, _path: PathKey) -> Explanation:
         return Explanation("without constraints any node is chosen", is_harmless=True)
     listed = value.get("constraints") if isinstance(value, Mapping) else None
     texts = [item.text for item in listed if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
+    if isinstance(value, Mapping) and len(value.entries) == 1 and texts and all(map(_is_of_swarm, texts)):
+        return Explanation("only Swarm's nodes have a role and an ID, and any node is chosen", is_harmless=True)
     found = [match for text in texts if (match := re.fullmatch(_CONSTRAINT, text))]
     labels = {NODE_LABELS.get(match[1], match[1]): architecture_name(match[2]) for match in found}
     chosen = {key: text for key, text in labels.items() if not key.startswith(("node.", "engine."))}
@@ -224,6 +227,15 @@ def _explain_placement(value: Node, _path: PathKey) -> Explanation:
         return Explanation(fix="x-node-selector chooses nodes by their labels; leave it out for any node")
     selector = ", ".join(f"{key}: {text}" for key, text in chosen.items())
     return Explanation(fix=f"write x-node-selector: {{{selector}}}")
+
+
+def _is_of_swarm(constraint: str) -> bool:
+    return re.fullmatch(_OF_SWARM, constraint) is not None
+
+
+def _explain_devices(_value: Node, _path: PathKey) -> Explanation:
+    fix = "name the resource that the cluster's device plugin gives each device, in x-devices"
+    return Explanation(fix=fix, in_full_mode="devices with one")
 
 
 def _explain_hostname(value: Node, path: PathKey) -> Explanation | None:
@@ -291,6 +303,7 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     (SERVICE, "attach"): _where_bool("this is the default here", value=True),
     (SERVICE, "cgroup"): _where("this is the default here", "private"),
     (SERVICE, "container_name"): _explain_container_name,
+    (SERVICE, "devices"): _explain_devices,
     (SERVICE, "extra_hosts"): _explain_extra_hosts,
     (SERVICE, "network_mode"): _explain_network_mode,
     (SERVICE, "networks"): _explain_networks,
