@@ -3,8 +3,8 @@
 Owns how such names are found and replaced; a message never quotes the text around one.
 A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name``, a
 ``hostname`` and an alias are hosts too, which no object has without full mode; so is a name that Compose gives to a
-container, such as ``shop-db-1``, which no object ever has. The text that has such a name must change. So must one with
-a host that only Docker has.
+container, such as ``shop-db-1``, and an address that a file gives to a service, which no object ever has. The text that
+has such a name must change. So must one with a host that only Docker has.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ _OF_DOCKER = {
     "127.0.0.11": ("is Docker's DNS server", _OTHER_SERVER),
 }
 _HOST_OF_DOCKER = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _OF_DOCKER))})(?![\w-]|\.\w)")
+_ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _COMMENT = re.compile(r"^[ \t]*[#;].*", re.MULTILINE)
 _HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
 #: In a URL, before a port, or after an option.
 _HOST = re.compile(rf"({_HOST_OPTION}|(?<=//)|(?<=@)|(?<![\w./@-])(?=\w[\w.-]*:\d))(\w[\w.-]*)")
+#: A name as the default of a variable, before substitution, and what shows that it is a host.
+_DEFAULT = re.compile(r"((?://|@)?\$\{\w+:?-)(\w[\w.-]*)(\}(?::[\d$])?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ def check_hosts(checker: Checker, renamed: Table[str, str]) -> None:
     """Report texts that have a host which no cluster has: one of ``renamed``, or one that only Docker has."""
     for service in checker.project.services.values():
         given = {name for name, _ in service.container.names.hosts}
+        _check_given(checker, service, renamed)
         for text in _texts(checker, service):
             _check_renamed(checker, text, renamed)
             _check_docker(checker, text, given)
@@ -72,7 +76,17 @@ def _check_renamed(checker: Checker, text: _Text, renamed: Table[str, str]) -> N
     for name in dict.fromkeys(_hosts_in(text.text, text.name, renamed)):
         host = renamed[name]
         message = f"names the host '{name}'{text.source}, which is '{host}' in a cluster"
-        checker.add("unresolvable-host", text.path, message, f"write '{host}', or name the service so")
+        other = "" if _ADDRESS.fullmatch(name) else ", or name the service so"
+        checker.add("unresolvable-host", text.path, message, f"write '{host}'{other}")
+
+
+def _check_given(checker: Checker, service: Service, renamed: Table[str, str]) -> None:
+    """Report names to which ``extra_hosts`` gives the address that another service has in Compose."""
+    for name, address in service.container.names.hosts:
+        if address in renamed:
+            message = f"gives '{name}' the address of '{renamed[address]}', which is another one in a cluster"
+            hint = f"leave it out, and write '{renamed[address]}' wherever '{name}' is used"
+            checker.add("unresolvable-host", ("services", service.name, "extra_hosts"), message, hint)
 
 
 def _check_docker(checker: Checker, text: _Text, given: Container[str]) -> None:
@@ -106,7 +120,7 @@ def _container_names(loaded: Loaded, service: str) -> tuple[str, str]:
 
 
 def _further_names(document: Node | None, service: str) -> Iterator[str]:
-    """Yield the ``container_name`` of a service, its ``hostname`` without a domain, and its aliases in networks."""
+    """Yield the ``container_name`` of a service, its ``hostname`` without a domain, its aliases and its addresses."""
     written = find_node(document, "services", service, "container_name")
     if isinstance(written, Scalar):
         yield written.text
@@ -116,6 +130,9 @@ def _further_names(document: Node | None, service: str) -> Iterator[str]:
     networks = find_node(document, "services", service, "networks")
     for _, network in networks if isinstance(networks, Mapping) else ():
         yield from (alias.text for alias in network_aliases(network))
+        address = network.get("ipv4_address") if isinstance(network, Mapping) else None
+        if isinstance(address, Scalar) and _ADDRESS.fullmatch(address.text):
+            yield address.text
 
 
 def _hosts_in(text: str, variable: str, renamed: Table[str, str]) -> Iterator[str]:
@@ -134,7 +151,11 @@ def replace_hosts(text: str, variable: str, renamed: Table[str, str]) -> str:
         name = found[2].rstrip(".")
         return f"{found[1]}{renamed.get(name, name)}{found[2][len(name) :]}"
 
-    return _HOST.sub(replace, text)
+    def replace_default(found: re.Match[str]) -> str:
+        is_host = found[1][0] != "$" or found[3] != "}" or (found[0] == text and _HOST_VARIABLE.search(variable))
+        return f"{found[1]}{renamed.get(found[2], found[2])}{found[3]}" if is_host else found[0]
+
+    return _HOST.sub(replace, _DEFAULT.sub(replace_default, text))
 
 
 def _texts(checker: Checker, service: Service) -> Iterator[_Text]:

@@ -34,11 +34,38 @@ NAMED = "names the host 'my_db'"
         pytest.param("pg_isready -h my_db -d my_db", "pg_isready -h my-db -d my_db", id="an-option"),
         pytest.param("check\n--host\nmy_db", "check\n--host\nmy-db", id="an-option-of-a-list"),
         pytest.param("--host=my_db --hosts=my_db", "--host=my-db --hosts=my_db", id="an-option-with-its-value"),
+        pytest.param("pg://${H:-my_db}/${D:-my_db}", "pg://${H:-my-db}/${D:-my_db}", id="a-default-in-a-url"),
+        pytest.param("u@${H-my_db} ${H:-my_db}:${P}", "u@${H-my-db} ${H:-my-db}:${P}", id="a-default-before-a-port"),
+        pytest.param("${D:-my_db}", "", id="a-default-that-may-be-no-host"),
     ],
 )
 def test_replaced(text: str, replaced: str) -> None:
     """A name is a host in a URL and before a port."""
     assert replace_hosts(text, "command", {"my_db": "my-db"}) == (replaced or text)
+
+
+def test_a_default(project: Project) -> None:
+    """A variable of the container whose default is the name alone gets an entry, with its own variable."""
+    variables = "{DB_HOST: '${DB_HOST:-my_db}', NAME: '${NAME-my_db}'}"
+    lines = fix(project(f"services: {{my_db: {{image: db}}, app: {{image: app, environment: {variables}}}}}"))
+
+    assert [line.strip() for line in lines if "my" in line] == ['DB_HOST: "${DB_HOST:-my-db}"']
+
+
+def test_addresses(project: Project) -> None:
+    """An address that the file gives to a service is no address of a pod; the name of the service is its host."""
+    db = "{image: db, networks: {n: {ipv4_address: 10.9.0.2}}}"
+    keys = "environment: {URL: 'pg://10.9.0.2:5432', NET: 10.9.0.2/24}, extra_hosts: ['main:10.9.0.2', 'o:10.9.0.3']"
+    folder = project(f"services: {{db: {db}, app: {{image: app, networks: [n], {keys}}}}}\nnetworks: {{n: }}\n")
+    found = [f.diagnostic for f in check(folder, full=True).all_findings if f.diagnostic.code == "unresolvable-host"]
+
+    assert [(d.message, d.hint) for d in found] == [
+        ("services.app.environment.URL names the host '10.9.0.2', which is 'db' in a cluster", "write 'db'"),
+        (
+            "services.app.extra_hosts gives 'main' the address of 'db', which is another one in a cluster",
+            "leave it out, and write 'db' wherever 'main' is used",
+        ),
+    ]
 
 
 def test_many_hosts(project: Project) -> None:
