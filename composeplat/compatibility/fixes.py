@@ -22,6 +22,7 @@ from composeplat.compatibility.key_fixes import (
     mend_key,
     mount_shared_memory,
     process_entries,
+    rename_in_arguments,
     rename_variable,
 )
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
@@ -194,6 +195,8 @@ class Fixes:
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Set a variable again with the name that resolves: of an env file only one that is no more than a name."""
         path = diagnostic.path
+        if path[2:] in (("command",), ("entrypoint",), ("healthcheck",)):
+            return rename_in_arguments(self._loaded, path, self._hosts)
         if len(path) < _VARIABLE_DEPTH or path[2] not in ("environment", "env_file"):
             return ()
         service = self._loaded.project.services[str(path[1])]

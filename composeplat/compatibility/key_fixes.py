@@ -97,6 +97,22 @@ def rename_variable(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> 
     return ()
 
 
+def rename_in_arguments(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> tuple[Entry, ...]:
+    """Write a command, an entrypoint or the test of a health check again, with the names that resolve."""
+    whole = tuple(map(str, path))
+    parent, key = (whole, "test") if whole[-1] == "healthcheck" else (whole[:-1], whole[-1])
+    node = find_node(loaded.document, *parent, key)
+    items = node.items if isinstance(node, Sequence) else [node]
+    texts = [item.written for item in items if isinstance(item, Scalar)]
+    before = "\n".join(texts)
+    after = replace_hosts(before, key, hosts)
+    # An option and its host may be two items, which are told apart by lines.
+    if after == before or (isinstance(node, Sequence) and before.count("\n") != len(items) - 1):
+        return ()
+    value: object = after.split("\n") if isinstance(node, Sequence) else after
+    return (Entry(parent, f"{key}: {json.dumps(value, ensure_ascii=False)}", "The host's name in a cluster."),)
+
+
 def _written_pair(whole: Node | None, entry: str | int) -> tuple[str, str | None]:
     """Return the name and the value of a variable as the file has them; no value if it has none."""
     if isinstance(whole, Sequence) and isinstance(entry, int):

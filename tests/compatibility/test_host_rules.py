@@ -17,6 +17,7 @@ from tests.steps import count_steps
 
 TEXT = "services:\n  my_db: {{image: db}}\n  app: {{image: app, {}}}\n"
 NAMED = "names the host 'my_db'"
+SET = "    environment:"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,24 @@ def test_a_default(project: Project) -> None:
     lines = fix(project(f"services: {{my_db: {{image: db}}, app: {{image: app, environment: {variables}}}}}"))
 
     assert [line.strip() for line in lines if "my" in line] == ['DB_HOST: "${DB_HOST:-my-db}"']
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        pytest.param("command: 'wait my_db:1 $$A ${B}'", 'command: "wait my-db:1 $$A ${B}"', id="a-text"),
+        pytest.param("command: [wait, -h, my_db, my_db]", 'command: ["wait", "-h", "my-db", "my_db"]', id="a-list"),
+        pytest.param("entrypoint: [wait, 'my_db:1']", 'entrypoint: ["wait", "my-db:1"]', id="an-entrypoint"),
+        pytest.param("healthcheck: {test: 'ask -h my_db'}", 'test: "ask -h my-db"', id="a-health-check"),
+        pytest.param('command: [sh, -c, "a\\nb my_db:1"]', "", id="lines"),
+    ],
+)
+def test_arguments(project: Project, keys: str, line: str) -> None:
+    """A command is written again as a whole, as merging needs it; variables stay."""
+    folder = project(TEXT.format(keys))
+    lines = fix(folder)
+
+    assert [text.strip() for text in lines if "my" in text and "app" not in text] == ([line] if line else [])
 
 
 def test_addresses(project: Project) -> None:
@@ -86,19 +105,22 @@ def test_many_hosts(project: Project) -> None:
     ("app", "place", "lines"),
     [
         pytest.param("environment: {URL: 'pg://u:$P@my_db/my_db'}", (".environment.URL", ""),
-                     ['      URL: "pg://u:$P@my-db/my_db"'], id="a-url"),
+                     [SET, '      URL: "pg://u:$P@my-db/my_db"'], id="a-url"),
         pytest.param("environment: ['DB_HOST=my_db', 'DB_NAME=my_db']", (".environment", " (DB_HOST)"),
-                     ["      DB_HOST: my-db"], id="a-list"),
-        pytest.param("env_file: app.env", (".env_file.DB_HOST", ""), ["      DB_HOST: my-db"], id="an-env-file"),
+                     [SET, "      DB_HOST: my-db"], id="a-list"),
+        pytest.param("env_file: app.env", (".env_file.DB_HOST", ""), [SET, "      DB_HOST: my-db"], id="an-env-file"),
         pytest.param("env_file: url.env", (".env_file.URL", ""), [], id="a-url-in-an-env-file"),
-        pytest.param("command: [wait, 'my_db:5432']", (".command", ""), [], id="a-command"),
-        pytest.param("entrypoint: [wait, 'my_db:5432']", (".entrypoint", ""), [], id="an-entrypoint"),
-        pytest.param("healthcheck: {test: [CMD, ask, -h, my_db]}", (".healthcheck", ""), [], id="a-health-check"),
+        pytest.param("command: [wait, 'my_db:5432']", (".command", ""),
+                     ['    command: ["wait", "my-db:5432"]'], id="a-command"),
+        pytest.param("entrypoint: [wait, 'my_db:5432']", (".entrypoint", ""),
+                     ['    entrypoint: ["wait", "my-db:5432"]'], id="an-entrypoint"),
+        pytest.param("healthcheck: {test: [CMD, ask, -h, my_db]}", (".healthcheck", ""),
+                     ["    healthcheck:", '      test: ["CMD", "ask", "-h", "my-db"]'], id="a-health-check"),
         pytest.param("volumes: ['./app.conf:/app.conf']", (".volumes[0]", " (app.conf)"), [], id="a-file"),
     ],
 )  # fmt: skip
 def test_unresolvable_host(project: Project, app: str, place: tuple[str, str], lines: list[str]) -> None:
-    """What addresses the service by its written name has a warning; a variable that the file sets is set again."""
+    """What addresses the service by its written name has a warning; what the file sets is set again."""
     files = {
         "app.env": "DB_HOST=my_db\n",
         "url.env": "URL=pg://u:hunter2@my_db",
@@ -109,7 +131,7 @@ def test_unresolvable_host(project: Project, app: str, place: tuple[str, str], l
     entries = fix(folder)
 
     assert messages == [f"services.app{place[0]} {NAMED}{place[1]}, which is 'my-db' in a cluster"]
-    assert entries == (["services:", "  app:", "    environment:", *lines] if lines else [])
+    assert entries == (["services:", "  app:", *lines] if lines else [])
 
 
 @pytest.mark.parametrize("address", ["the-db", "the_db"])
