@@ -173,13 +173,18 @@ class Fixes:
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
 
+    @cached_property
+    def _awaited(self) -> frozenset[str]:
+        """The services whose end others wait for."""
+        waiting = self._loaded.project.services.values()
+        return frozenset(d.service for service in waiting for d in service.depends_on if d.condition is _COMPLETED)
+
     def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Restart a server that Docker restarts after failures: one with ports or a health check is no job."""
+        """Restart a server that Docker restarts after failures: one with a port or a health check is no job."""
         parent, key = tuple(map(str, diagnostic.path[:-1])), diagnostic.path[-1]
-        services = self._loaded.project.services
-        service = services[parent[1]]
-        awaited = {d.service for s in services.values() for d in s.depends_on if d.condition is _COMPLETED}
-        if service.name in awaited or not (service.ports or service.health_check):
+        service = self._loaded.project.services[parent[1]]
+        has_port = service.ports or any(use.port for use in self._uses[service.name])
+        if service.name in self._awaited or not (has_port or service.health_check):
             return ()
         value = "any" if key == "condition" else "unless-stopped"
         return (Entry(parent, f"{key}: {value}", "A server, which is restarted when it ends."),)

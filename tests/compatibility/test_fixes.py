@@ -398,21 +398,25 @@ def test_an_image_without_an_entrypoint(project: Project) -> None:
     assert fix(folder, {"x": ImageFacts()}) == []
 
 
+_RESTARTED = "    restart: unless-stopped"
+
+
 @pytest.mark.parametrize(
     ("keys", "line"),
     [
-        pytest.param("restart: on-failure, ports: [80]", "    restart: unless-stopped", id="ports"),
-        pytest.param("restart: 'on-failure:3', healthcheck: {test: a}", "    restart: unless-stopped", id="a check"),
+        pytest.param("restart: on-failure, ports: [80]", _RESTARTED, id="ports"),
+        pytest.param("restart: 'on-failure:3', healthcheck: {test: a}", _RESTARTED, id="a check"),
         pytest.param(
             "restart: always, deploy: {restart_policy: {condition: on-failure}}, expose: [80]",
             "        condition: any",
             id="of deploy",
         ),
-        pytest.param("restart: on-failure", "", id="no server"),
+        pytest.param("restart: on-failure}, app: {image: x, command: 'http://web:80'", _RESTARTED, id="an address"),
+        pytest.param("restart: on-failure}, app: {image: x, environment: {NAME: web}", "", id="no server"),
     ],
 )
 def test_server_that_is_restarted_after_failures(project: Project, keys: str, line: str) -> None:
-    """A service with ports or a health check is no job: with the entry it is restarted."""
+    """A service with a port, also one by which others address it, or a health check is no job: it is restarted."""
     folder = project(f"services: {{web: {{image: x, {keys}}}}}")
     lines = fix(folder)
 
