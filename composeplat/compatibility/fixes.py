@@ -28,12 +28,12 @@ from composeplat.compatibility.key_fixes import (
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
-from composeplat.compose.load.host_data import SHARED_MEMORY
 from composeplat.compose.load.profiles import active_services, read_profiles
 from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
 from composeplat.compose.nodes import find_node
 from composeplat.compose.options import split_names
 from composeplat.compose.origins import mount_path
+from composeplat.compose.system_paths import CLOCK_FILES, SHARED_MEMORY
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey, Report
 from composeplat.names import clean, is_dns_label
@@ -119,7 +119,8 @@ class Fixes:
         if mount.source == target == SHARED_MEMORY and (memory := mount_shared_memory(self._loaded, service.name)):
             return memory
         lacks = "Docker socket" if mount.source.endswith(".sock") else "path of this machine"
-        reason = f"A cluster has no {lacks}: this mount is left out."
+        instead = "the variable TZ sets the time zone" if mount.source in CLOCK_FILES else "this mount is left out"
+        reason = f"A cluster has no {lacks}: {instead}."
         line = f"- !reset {yaml_text(target)}"
         return (Entry(("services", service.name, "volumes"), line, reason),) if target else ()
 

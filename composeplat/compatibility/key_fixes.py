@@ -14,11 +14,11 @@ from typing import Any
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import replace_hosts, written_variable
 from composeplat.compose.load import Loaded
-from composeplat.compose.load.host_data import SHARED_MEMORY
 from composeplat.compose.model import Service
 from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
 from composeplat.compose.parse.environment import name_without_colons
 from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
+from composeplat.compose.system_paths import SHARED_MEMORY
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import PathKey
 from composeplat.registry.image_config import ImageFacts

@@ -21,6 +21,7 @@ from composeplat.compose.discovery import PLATFORM_NAMES
 from composeplat.compose.keys import path_of_key
 from composeplat.compose.list_entries import IDENTITIES, KEYS_OF_PAIRS, Pattern, by_target, new_entries
 from composeplat.compose.nodes import OVERRIDE, RESET, Mapping, Node, Scalar, Sequence, kind_of
+from composeplat.compose.system_paths import without_mount
 from composeplat.diagnostics import PathKey, Report, dotted
 
 
@@ -315,7 +316,7 @@ def _report_removed_mounts(base: list[Node], over: list[Node], path: PathKey, re
         if item.tag == RESET and removed is not None and PurePath(item.span.source.name).name in PLATFORM_NAMES:
             where = (*path, index)
             message = f"{dotted(where)} removes a mount that Docker Compose has: {_shown_part(removed, 'source')}"
-            report.add("removed-mount", item.span, where, message, "check that the service works without it")
+            report.add("removed-mount", item.span, where, message, without_mount(by_target(item)))
 
 
 def _shown_part(mount: Node, key: str) -> str:

@@ -156,6 +156,23 @@ def test_system_path(project: Project) -> None:
     )
 
 
+def test_a_clock_that_is_left_out(project: Project) -> None:
+    """The entry and the note of the time zone's files name the variable."""
+    path = "/etc/localtime"
+    folder = project(f"services: {{web: {{image: x, volumes: ['{path}:{path}:ro', '/proc:/p']}}}}")
+    entries = [entry for finding in check(folder).all_findings for entry in finding.fix]
+    folder.write({"compose.platform.yaml": "\n".join(entry_lines(dict.fromkeys(entries)))})
+
+    assert [entry.reason for entry in entries] == [
+        "A cluster has no path of this machine: the variable TZ sets the time zone.",
+        "A cluster has no path of this machine: this mount is left out.",
+    ]
+    assert [finding.diagnostic.hint for finding in check(folder).all_findings] == [
+        "set the time zone by a variable: environment: {TZ: Europe/Berlin}",
+        "check that the service works without it",
+    ]
+
+
 def test_names_of_volumes(project: Project) -> None:
     """A folder has one volume for all services; another folder of its name, or a declared volume, has another."""
     text = """\

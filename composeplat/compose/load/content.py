@@ -18,17 +18,16 @@ from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.examples import example_hint
 from composeplat.compose.load.host_content import ITSELF, read_host_content
 from composeplat.compose.load.host_data import (
-    NO_SYSTEM_PATH,
     ambiguous_names,
     check_host_volume,
     check_shared_data,
-    instead_of_system_path,
     volume_for,
 )
 from composeplat.compose.load.letter_case import case_hint
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, Mount, Project, Service
 from composeplat.compose.origins import Checker, Origins, env_file_path, mount_path
+from composeplat.compose.system_paths import NO_SYSTEM_PATH, instead_of_system_path
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.names import is_env_name
 from composeplat.system import files

@@ -15,28 +15,15 @@ from composeplat.compose.check_files import OTHERS_READ
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.model import HOST, Build, Mount, Project, Service
 from composeplat.compose.origins import Checker, mount_path
+from composeplat.compose.system_paths import instead_of_system_path
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.names import clean, folder_name, suggest_volume
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
-_ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
-_NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
-_NO_CLOCK = "leave it out, and set the time zone by a variable: environment: {TZ: Europe/Berlin}"
 #: Files by which git keeps a folder that is empty otherwise.
 _KEEPERS = frozenset((".gitkeep", ".keep", ".gitignore"))
-_CLOCK_FILES = ("/etc/localtime", "/etc/timezone")
-SHARED_MEMORY = os.path.join("/dev", "shm")
-NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
 _COPY = "copy it into the image: COPY in the Dockerfile, with its folder in the context or in additional_contexts"
-
-
-def instead_of_system_path(source: str, target: str) -> str:
-    if Path(source).name in _ENGINE_SOCKETS:
-        return _NO_SOCKET
-    if source == SHARED_MEMORY:
-        return f"for the pod's own memory, mount {{type: tmpfs, target: {target}}}"
-    return _NO_CLOCK if source in _CLOCK_FILES else NO_SYSTEM_PATH
 
 
 def ambiguous_names(project: Project) -> frozenset[str]:
