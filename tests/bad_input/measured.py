@@ -13,6 +13,13 @@ from tests.conftest import VARIABLES, Folder, Outcome
 MOST_SECONDS = 2.0
 MOST_MEGABYTES = 200.0
 
+#: A program that takes this long on a core that has nothing else to do.
+_REFERENCE_SECONDS = 0.6
+_REFERENCE = """
+import time
+sorted({f"k{number}": (number, str(number)) for number in range(400_000)}.items())
+print(time.process_time())
+"""
 _CHILD = Path(__file__).with_name("measured_child.py")
 _COMMAND = (sys.executable, "-c", "from composeplat.cli.app import main; main()")
 
@@ -29,9 +36,15 @@ class Measured(Outcome):
         return self.assert_took_little()
 
     def assert_took_little(self) -> Measured:
-        assert self.seconds < MOST_SECONDS
+        assert self.seconds < MOST_SECONDS or self.seconds < MOST_SECONDS * _slowness()
         assert self.megabytes < MOST_MEGABYTES
         return self
+
+
+def _slowness() -> float:
+    """Return how many times as long as usual a program takes here and now: a core can be shared with other machines."""
+    shown = subprocess.run([sys.executable, "-I", "-c", _REFERENCE], capture_output=True, timeout=100, check=True)
+    return float(shown.stdout) / _REFERENCE_SECONDS
 
 
 def measured(folder: Folder, *args: str, **shell: str) -> Measured:
