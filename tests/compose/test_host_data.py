@@ -171,6 +171,16 @@ def test_what_no_image_can_have(project: Project, volume: str, hint: str) -> Non
     assert [d.hint.startswith(hint) for d in found if d.code == "not-in-image"] == [True]
 
 
+@pytest.mark.parametrize(("volume", "is_kept"), [("../x:/x", True), ("../x:/x:ro", False)])
+def test_what_a_program_may_write(project: Project, volume: str, *, is_kept: bool) -> None:
+    """The hint about a folder outside the context has a named volume too, unless it is read-only."""
+    text = f"services: {{web: {{build: ., volumes: ['{volume}']}}}}"
+    diagnostics = project({"compose.yaml": text, "Dockerfile": ""}).read().loaded.report.sorted()
+    (hint,) = (found.hint for found in diagnostics if found.code == "not-in-image")
+
+    assert ("to keep what is written there, use a named volume: 'x:/x'" in hint) == is_kept
+
+
 def test_outside_the_project(project: Project) -> None:
     """Whether a folder outside the project exists is not looked up; the image can't have it."""
     text = "services: {web: {build: ., volumes: ['../gone:/app/data']}}"

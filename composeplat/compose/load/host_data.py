@@ -51,12 +51,17 @@ def check_host_volume(
         message = (
             "is a host volume of a service that is built, outside the build context: the container does not have it"
         )
-        is_system = files.is_system_path(Path(mount.source))
-        fix = instead_of_system_path(mount.source, mount.target) if is_system else _COPY
+        fix = _instead_of_folder(mount, volume_for(checker, mount, path, taken))
         checker.add("not-in-image", path, message, fix)
     if service.build is None:
         _check_readable(checker, service, mount, path)
     return bool(folder)
+
+
+def _instead_of_folder(mount: Mount, volume: str) -> str:
+    if files.is_system_path(Path(mount.source)):
+        return instead_of_system_path(mount.source, mount.target)
+    return _COPY if mount.read_only else f"{_COPY}; to keep what is written there, use a named volume: {volume}"
 
 
 def check_shared_data(checker: Checker, services: Iterable[Service], data: Mapping[PathKey, str]) -> None:
