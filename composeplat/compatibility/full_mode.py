@@ -5,6 +5,7 @@ Owns both answers. Must not read the definition: it comes in, read once in each 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from composeplat.codes import BY_KEY, Effect
@@ -41,37 +42,37 @@ def is_chosen(loaded: Loaded) -> bool:
 def honored_in(full: Check, default: Check, document: Node) -> tuple[Diagnostic, ...]:
     """Return the keys that full mode honors here: a key may have no effect for a service of another kind."""
     without_effect = {found.diagnostic.path for found in full.all_findings if found.diagnostic.code == "no-effect"}
-    without_effect |= {key.path for key in default.honored if _is_left_out(key.path, full, document)}
+    fixed = Counter(found.diagnostic.path[:-1] for found in full.all_findings if found.fix)
+    parts = _parts_without_effect(full)
     return tuple(
         diagnostic
         for diagnostic in default.honored
         # Of what chooses nodes, such a finding is about a part: one device instead of all.
         if diagnostic.path not in without_effect or diagnostic.path[-1] in _CHOOSES_NODES
-        if not _is_without_effect(diagnostic.path, full, document)
+        if diagnostic.path[-1] in _CHOOSES_NODES or not _is_left_out(diagnostic.path, fixed, document)
+        if not _chooses_no_nodes(diagnostic.path, parts, document)
     )
 
 
-def _is_without_effect(path: PathKey, full: Check, document: Node) -> bool:
+def _parts_without_effect(full: Check) -> Counter[PathKey]:
+    """Count for each path the parts of its value that have no effect in full mode."""
+    codes = ("no-effect", "unsupported-key")
+    paths = {found.diagnostic.path for found in full.all_findings if found.diagnostic.code in codes}
+    return Counter(path[:depth] for path in paths for depth in range(len(path)))
+
+
+def _chooses_no_nodes(path: PathKey, parts: Counter[PathKey], document: Node) -> bool:
     """Whether full mode chooses no nodes by a key of a service: by paths of devices, or by the roles of Swarm."""
-    node = find_node(document, *map(str, path))
+    node = find_node(document, *map(str, path)) if path[-1] in ("devices", "placement") else None
     listed = node.get("constraints") if isinstance(node, Mapping) and len(node.entries) == 1 else node
-    count = len(listed.items) if isinstance(listed, Sequence) and path[-1] in ("devices", "placement") else 0
-    within = {
-        found.diagnostic.path
-        for found in full.all_findings
-        if found.diagnostic.code in ("no-effect", "unsupported-key")
-        and found.diagnostic.path[: len(path)] == path
-        and found.diagnostic.path != path
-    }
-    return 0 < count <= len(within)
+    return isinstance(listed, Sequence) and 0 < len(listed.items) <= parts[path]
 
 
-def _is_left_out(path: PathKey, full: Check, document: Node) -> bool:
+def _is_left_out(path: PathKey, fixed: Counter[PathKey], document: Node) -> bool:
     """Whether the fixes of full mode leave out each entry of a list or mapping."""
     node = find_node(document, *map(str, path))
     entries = node.items if isinstance(node, Sequence) else node.entries if isinstance(node, Mapping) else ()
-    fixed = [found for found in full.all_findings if found.fix and found.diagnostic.path[:-1] == path]
-    return len(fixed) == len(entries) > 0
+    return fixed[path] == len(entries) > 0
 
 
 def turn_on(honored: Iterable[Diagnostic]) -> Entry:
@@ -96,11 +97,12 @@ def obstacles(default: Check, full: Check, plan: Plan, document: Node) -> list[s
         if found.kind != RUNTIME_CLASS
     )
     started = {service.service for service in full.services}
+    parts = _parts_without_effect(full)
     chosen = (
         f"{dotted(key.path)} needs nodes for it, and the service could run on no other"
         for key in default.honored
         if key.path[-1] in _CHOOSES_NODES and key.path[1] in started
-        if not _is_without_effect(key.path, full, document)
+        if not _chooses_no_nodes(key.path, parts, document)
     )
     new = (
         f"{found.diagnostic.span.source.name}:{found.diagnostic.span.line}: {found.diagnostic.message}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from composeplat.system.records import record
@@ -144,10 +145,12 @@ _FILE_NAMES = re.compile(
 
 def find_program(path: str, image: str) -> str:
     """Return the program that keeps its data at a path of an image; empty if none is known."""
-    for row in _ROWS:
-        if any(fnmatchcase(path, pattern) for pattern in row.paths.split()) and _has_name(image, row.images):
-            return row.program
-    return ""
+    return next((row.program for row in _rows_with(path) if _has_name(image, row.images)), "")
+
+
+@lru_cache(maxsize=1024)
+def _rows_with(path: str) -> tuple[_Row, ...]:
+    return tuple(row for row in _ROWS if any(fnmatchcase(path, pattern) for pattern in row.paths.split()))
 
 
 def _has_name(image: str, parts: str) -> bool:

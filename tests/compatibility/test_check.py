@@ -10,10 +10,13 @@ from composeplat.cluster.capabilities import Capabilities, Classes
 from composeplat.codes import Effect
 from composeplat.compatibility.check import make_check
 from composeplat.compatibility.findings import Check
+from composeplat.compatibility.full_mode import honored_in
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.plan import make_plan
 from composeplat.registry.image_config import ImageFacts
+from composeplat.render.manifests import to_yaml
 from tests.conftest import Folder, Project
+from tests.steps import count_steps
 
 NOTHING = Capabilities()
 
@@ -367,3 +370,19 @@ def test_the_job_of_a_hook_is_no_service(project: Project) -> None:
 
     assert verdicts(found) == {"web": "lost"}
     assert [code for _, code, _ in messages(found)] == ["host-data"]
+
+
+# full mode ------------------------------------------------------------------------------------------------------------
+
+
+def test_many_keys_of_full_mode(project: Project) -> None:
+    """The work grows with the keys that full mode honors, and not with their square."""
+
+    def work(count: int) -> int:
+        services = {f"s{n}": {"image": "a", "privileged": True, "devices": ["/dev/kvm"]} for n in range(count)}
+        folder = project(to_yaml({"services": services}))
+        default, full = check(folder), check(folder, full=True)
+        document = folder.read().loaded.document
+        return count_steps(lambda: honored_in(full, default, document))
+
+    assert work(80) < 5 * work(20)
