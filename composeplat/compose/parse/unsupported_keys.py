@@ -209,7 +209,6 @@ def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
 # Swarm ----------------------------------------------------------------------------------------------------------------
 
 _CONSTRAINT = r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*"
-_OF_SWARM = r"\s*node\.(?:role|id|ip)\s*[!=]=.*"
 
 
 def _explain_placement(value: Node, _path: PathKey) -> Explanation:
@@ -218,8 +217,6 @@ def _explain_placement(value: Node, _path: PathKey) -> Explanation:
         return Explanation("without constraints any node is chosen", is_harmless=True)
     listed = value.get("constraints") if isinstance(value, Mapping) else None
     texts = [item.text for item in listed if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
-    if isinstance(value, Mapping) and len(value.entries) == 1 and texts and all(map(_is_of_swarm, texts)):
-        return Explanation("only Swarm's nodes have a role and an ID, and any node is chosen", is_harmless=True)
     found = [match for text in texts if (match := re.fullmatch(_CONSTRAINT, text))]
     labels = {NODE_LABELS.get(match[1], match[1]): architecture_name(match[2]) for match in found}
     chosen = {key: text for key, text in labels.items() if not key.startswith(("node.", "engine."))}
@@ -227,10 +224,6 @@ def _explain_placement(value: Node, _path: PathKey) -> Explanation:
         return Explanation(fix="x-node-selector chooses nodes by their labels; leave it out for any node")
     selector = ", ".join(f"{key}: {text}" for key, text in chosen.items())
     return Explanation(fix=f"write x-node-selector: {{{selector}}}")
-
-
-def _is_of_swarm(constraint: str) -> bool:
-    return re.fullmatch(_OF_SWARM, constraint) is not None
 
 
 def _explain_devices(_value: Node, _path: PathKey) -> Explanation:
