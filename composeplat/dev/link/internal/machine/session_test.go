@@ -333,7 +333,7 @@ func TestReverseForwards(t *testing.T) {
 func TestAProgramThatIsAskedToEndAndLosesItsContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.config.Command = []string{"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"}
+	w.config.Command = []string{"sh", "-c", "trap '' TERM; echo ready; for n in $(seq 400); do sleep 0.05; done"}
 	w.start()
 	w.eventually("attached", func() bool {
 		return strings.Contains(w.screen(), "ready") && w.up.session.isAttached()
