@@ -43,14 +43,6 @@ def is_loopback(address: str) -> bool:
     return (mapped or parsed).is_loopback
 
 
-def is_any_address(address: str) -> bool:
-    """Whether an address stands for all of a machine, as no address does."""
-    try:
-        return ip_address(address).is_unspecified
-    except ValueError:
-        return False
-
-
 def parse_port_number(text: str) -> int:
     return parse_int(text, lowest=1, highest=MAX_PORT)
 

@@ -11,7 +11,6 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.port_values import (
     PROTOCOLS,
     PortText,
-    is_any_address,
     is_loopback,
     pair_ports,
     parse_port,
@@ -83,7 +82,7 @@ def _report_range(item: Field) -> None:
 
 
 def _report_address(place: Field, host_ip: str) -> None:
-    if host_ip and not is_loopback(host_ip) and not is_any_address(host_ip):
+    if host_ip and not is_loopback(host_ip):
         place.report("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
 
 
