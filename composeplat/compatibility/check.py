@@ -18,7 +18,7 @@ from composeplat.compatibility.explanation import Statement, explain
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.fixes import Fixes
 from composeplat.compatibility.full_mode import NO_ISOLATION, full_mode_statements, is_honored
-from composeplat.compatibility.host_rules import check_hosts, renamed_hosts
+from composeplat.compatibility.host_rules import check_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.port_rules import check_ports
@@ -38,8 +38,8 @@ _MAX_LISTED = 8
 def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> Check:
     # Findings about a hook are those of its service.
     loaded = replace(loaded, project=without_init_jobs(loaded.project))
-    diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered)]
     fixes = Fixes(loaded, plan, images)
+    diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered, fixes)]
     by_service: dict[str, list[Finding]] = {}
     for diagnostic in _relevant(diagnostics, fixes.not_started):
         finding = Finding(
@@ -103,13 +103,13 @@ def _notes_on_images(loaded: Loaded, images: ImageAnswers, diagnostics: Iterable
         yield next(iter(shown.values())) if len(shown) == 1 else f"each of {len(shown)} images ({listed}) {reason}"
 
 
-def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> list[Diagnostic]:
+def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities, fixes: Fixes) -> list[Diagnostic]:
     """Compare the definition with its images and with the cluster."""
     report = Report()
     checker = Checker(loaded.project, loaded.origins, report)
     check_images(checker, images)
-    check_ports(checker, images)
-    check_hosts(checker, renamed_hosts(loaded))
+    check_ports(checker, images, fixes.uses)
+    check_hosts(checker, fixes.hosts)
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

@@ -71,7 +71,8 @@ class Fixes:
         self._images = images
         self._names: dict[str, str] = {}
         self._taken = set(map(clean, loaded.project.volumes))
-        self._hosts = renamed_hosts(loaded)
+        self.hosts = renamed_hosts(loaded)
+        """The names that don't resolve in a cluster, with those that do."""
         self.not_started = _not_started(loaded, plan)
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
         self._writers: dict[str, Service] = {}
@@ -93,7 +94,7 @@ class Fixes:
             "on-failure-job": self._keep_running,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": self._write_process,
-            "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self._hosts),
+            "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),
             "invalid-value": lambda diagnostic: drop_gateway(loaded, diagnostic.path),
         }
 
@@ -165,12 +166,13 @@ class Fixes:
         return tuple(entries)
 
     @cached_property
-    def _uses(self) -> Mapping[str, list[Use]]:
+    def uses(self) -> Mapping[str, list[Use]]:
+        """How the services address each other."""
         return find_uses(self._loaded.project)
 
     def _expose(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         service = self._loaded.project.services[str(diagnostic.path[1])]
-        missing = unreachable_ports(service, self._uses[service.name], exposed_ports(service, self._images))
+        missing = unreachable_ports(service, self.uses[service.name], exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
 
@@ -184,7 +186,7 @@ class Fixes:
         """Restart a server that Docker restarts after failures: one with a port or a health check is no job."""
         parent, key = tuple(map(str, diagnostic.path[:-1])), diagnostic.path[-1]
         service = self._loaded.project.services[parent[1]]
-        has_port = service.ports or any(use.port for use in self._uses[service.name])
+        has_port = service.ports or any(use.port for use in self.uses[service.name])
         if service.name in self._awaited or not (has_port or service.health_check):
             return ()
         value = "any" if key == "condition" else "unless-stopped"
@@ -202,7 +204,7 @@ class Fixes:
         """Set a variable again with the name that resolves: of an env file only one that is no more than a name."""
         path = diagnostic.path
         if path[2:] in (("command",), ("entrypoint",), ("healthcheck",)):
-            return rename_in_arguments(self._loaded, path, self._hosts)
+            return rename_in_arguments(self._loaded, path, self.hosts)
         if len(path) < _VARIABLE_DEPTH or path[2] not in ("environment", "env_file"):
             return ()
         service = self._loaded.project.services[str(path[1])]
@@ -211,7 +213,7 @@ class Fixes:
         for variable in (str(path[3]),) if len(path) > _VARIABLE_DEPTH else tuple(service.environment):
             is_own = variable in service.environment
             before = (written_variable(environment, variable) or "") if is_own else service.variables[variable]
-            text = replace_hosts(before, variable, self._hosts) if is_own or before in self._hosts else before
+            text = replace_hosts(before, variable, self.hosts) if is_own or before in self.hosts else before
             if text != before:
                 line = f"{variable}: {yaml_text(text)}"
                 entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))

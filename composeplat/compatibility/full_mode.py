@@ -48,8 +48,8 @@ def honored_in(full: Check, default: Check, document: Node) -> tuple[Diagnostic,
         diagnostic
         for diagnostic in default.honored
         # Of what chooses nodes, such a finding is about a part: one device instead of all.
-        if diagnostic.path not in without_effect or diagnostic.path[-1] in _CHOOSES_NODES
-        if diagnostic.path[-1] in _CHOOSES_NODES or not _is_left_out(diagnostic.path, fixed, document)
+        if diagnostic.path[-1] in _CHOOSES_NODES
+        or not (diagnostic.path in without_effect or _is_left_out(diagnostic.path, fixed, document))
         if not _chooses_no_nodes(diagnostic.path, parts, document)
     )
 

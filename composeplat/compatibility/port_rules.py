@@ -57,8 +57,7 @@ class Use:
     where: str
 
 
-def check_ports(checker: Checker, images: ImageAnswers) -> None:
-    uses = find_uses(checker.project)
+def check_ports(checker: Checker, images: ImageAnswers, uses: Mapping[str, Iterable[Use]]) -> None:
     for service in checker.project.services.values():
         exposed = exposed_ports(service, images)
         _check_reach(checker, service, unreachable_ports(service, uses[service.name], exposed))

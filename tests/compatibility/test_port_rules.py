@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.compatibility.image_rules import ImageAnswers
-from composeplat.compatibility.port_rules import check_ports
+from composeplat.compatibility.port_rules import check_ports, find_uses
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import Report
 from composeplat.registry.image_config import ImageFacts
@@ -111,7 +111,8 @@ def test_many_services(project: Project) -> None:
         services = {f"s{n}": {"image": "a", "ports": ["80"], "command": [f"s{n - 1}:99"]} for n in range(count)}
         loaded = project(to_yaml({"services": services})).read().loaded
         report = Report()
-        steps = count_steps(lambda: check_ports(Checker(loaded.project, loaded.origins, report), {}))
+        checker = Checker(loaded.project, loaded.origins, report)
+        steps = count_steps(lambda: check_ports(checker, {}, find_uses(loaded.project)))
         assert len(report.sorted()) == count - 1
         return steps
 
