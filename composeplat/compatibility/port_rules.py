@@ -127,7 +127,8 @@ def _addresses_of_variables(variables: Mapping[str, str]) -> Iterator[tuple[str,
             yield from ((host.strip(), _CLUSTER_PORTS[capitals], name) for host in value.split(","))
         if found := _HOST_VARIABLE.fullmatch(capitals):
             ports = (by_name.get(f"{found[1]}{ending}", ("", "")) for ending in _PORT_ENDINGS)
-            yield from ((value, int(port), where) for where, port in ports if _NUMBER.fullmatch(port))
+            numbers = ((where, int(port)) for where, port in ports if _NUMBER.fullmatch(port))
+            yield from ((value, number, where) for where, number in numbers if _is_port(number))
 
 
 def _addresses(text: str, *, is_value: bool) -> list[tuple[str, int]]:

@@ -95,6 +95,9 @@ def test_unreachable_port(project: Project, app: str, used: str) -> None:
         pytest.param(LISTED, "environment: {A: 'my-mq:99', B: 'mq.org:99', C: 'mq:99.1', D: 'a:mq:99'}", id="others"),
         pytest.param(LISTED, "environment: {KIND: mq-like}", id="another-word"),
         pytest.param(LISTED, "environment: {A_HOST: 'other', A_PORT: 99, HOST: x, PORT: 99}", id="another-host"),
+        pytest.param(
+            "expose: ['5672']", "environment: {A_HOST: mq, A_PORT: 99999, B_HOST: mq, B_PORT: '00'}", id="no-port"
+        ),
         pytest.param(LISTED, "environment: {X: 'localhost: mq, port: 99', Y: 'host: mq, port: 99x'}", id="no-pair"),
         pytest.param(LISTED, "environment: {DIR: /srv/mq, LIST: 'mq,db'}", id="a-path-and-a-list"),
     ],
