@@ -187,7 +187,8 @@ class Lines:
         running = [service for service in self._latest.values() if service.is_running]
         services = [f"{service.service} ({_message(service) or service.phase})" for service in running]
         work = [*self._steps, *([f"waiting for {', '.join(services)}"] if services else [])]
-        return f"still {', '.join(work) or 'running'}, {now - self._started:.0f} s"
+        since = self._started if services else min((since for _, since in self._steps.values()), default=self._started)
+        return f"still {', '.join(work) or 'running'}, {now - since:.0f} s"
 
     def end(self) -> None: ...
 

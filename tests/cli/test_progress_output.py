@@ -362,6 +362,29 @@ def test_a_sign_of_life_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert output == "still asking the cluster, 0 s"
 
 
+def test_a_sign_of_life_counts_from_the_start_of_its_step(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the usual time of a build, a line had the time since the start of the whole run."""
+    now = 100.0
+    monkeypatch.setattr(progress_output.time, "monotonic", lambda: now)
+    shown = progress_output.Lines(_started=now, _last_line_at=now)
+    now += 200
+    for phase in (Phase.STARTED, Phase.DONE):
+        shown.handle(progress.Step(name="building a", phase=phase))
+    shown.handle(progress.Step(name="building b"))
+    now += 16
+    shown.tick()
+    shown.handle(ServiceProgress(service="web", phase=Phase.APPLYING))
+    now += 20
+    shown.tick()
+    lines = capsys.readouterr().err.splitlines()
+
+    assert [line for line in lines if line.startswith("still ")] == [
+        "still building b, 16 s", "still building b, waiting for web (applying), 236 s",
+    ]  # fmt: skip
+
+
 @pytest.mark.usefixtures("soon")
 def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) -> None:
     """The same where no service is at work, as while Pulumi starts."""
