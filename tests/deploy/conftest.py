@@ -35,7 +35,7 @@ PLATFORM = Path(sys.executable).parent / "platform"
 _NUMBERS = itertools.count(1)
 
 #: Ends at once when asked to, so that tests do not wait for it.
-SLEEP = "sh -c 'trap exit TERM; while :; do sleep 0.2; done'"
+SLEEP = "sh -c 'trap true TERM; sleep 1000000 & wait; true'"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

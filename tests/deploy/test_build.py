@@ -144,7 +144,7 @@ def test_links_folders_and_names_of_a_context(environment: Environment) -> None:
 
 def test_from_source_to_answer(environment: Environment) -> None:
     """What is built answers at its address; a changed source answers again, and a build that fails leaves the old."""
-    command = "sh -c 'trap exit TERM; httpd -p 8080 -h /app; while :; do sleep 0.2; done'"
+    command = "sh -c 'trap true TERM; httpd -p 8080 -h /app; sleep 1000000 & wait; true'"
     environment.write(
         f'services:\n  web: {{build: ./web, command: "{command}", ports: ["8080:8080"], stop_grace_period: 0}}\n'
         f'  api: {{build: ./api, command: "{SLEEP}", stop_grace_period: 0}}\n'
@@ -437,7 +437,7 @@ services:
 
 def test_one_file_of_an_image_is_replaced(environment: Environment) -> None:
     """A server's configuration file is the project's, and what the image has beside it stays."""
-    command = "sh -c 'trap exit TERM; httpd -p 8080 -c /etc/httpd.conf -h /; while :; do sleep 0.2; done'"
+    command = "sh -c 'trap true TERM; httpd -p 8080 -c /etc/httpd.conf -h /; sleep 1000000 & wait; true'"
     environment.write(HOST % (f'"{command}"', '"./httpd.conf:/etc/httpd.conf:ro"'))
     environment.write("E404:/etc/group\n", "httpd.conf")
     environment.deploy().expect()

@@ -168,7 +168,7 @@ def two(first: str, second: str) -> str:
 services:
   {first}:
     image: busybox:1.37
-    command: sh -c 'sleep 2; touch /ready; trap exit TERM; while :; do sleep 0.2; done'
+    command: sh -c 'sleep 2; touch /ready; trap true TERM; sleep 1000000 & wait; true'
     healthcheck: {{test: test -e /ready, interval: 1s, retries: 30}}
   {second}:
     image: busybox:1.37

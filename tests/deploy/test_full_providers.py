@@ -136,7 +136,7 @@ services:
   web:
     image: busybox
     stop_grace_period: 0
-    command: sh -c 'trap exit TERM; while :; do sleep 0.2; done'
+    command: sh -c 'trap true TERM; sleep 1000000 & wait; true'
     depends_on: [db]
     develop: {watch: [{path: ./src, action: sync, target: /src}]}
   db: {provider: {type: awesome}}

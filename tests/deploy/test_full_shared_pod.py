@@ -20,7 +20,7 @@ services:
     stop_grace_period: 0
   side:
     image: busybox
-    command: sh -c 'nc -ll -p 7777 -e echo side & trap exit TERM; while :; do sleep 0.2; done'
+    command: sh -c 'nc -ll -p 7777 -e echo side & trap true TERM; sleep 1000000 & wait; true'
     network_mode: service:web
     stop_grace_period: 0
     expose: [7777]

@@ -43,7 +43,7 @@ services:
   api:
     image: 'busybox:1.37'
     stop_grace_period: 0
-    command: sh -c 'cat /etc/api.conf >/started; trap exit TERM; while :; do sleep 0.2; done'
+    command: sh -c 'cat /etc/api.conf >/started; trap true TERM; sleep 1000000 & wait; true'
     develop:
       watch:
         - {{path: ./api.conf, action: sync+restart, target: /etc/api.conf}}

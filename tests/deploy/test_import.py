@@ -18,8 +18,8 @@ from tests.deploy.conftest import SLEEP, Environment, until
 from tests.terminal import Terminal
 
 SERVE = (
-    "sh -c 'trap exit TERM; mkdir -p /www; echo hello > /www/index.html; httpd -p 80 -h /www;"
-    " while :; do sleep 0.2; done'"
+    "sh -c 'trap true TERM; mkdir -p /www; echo hello > /www/index.html; httpd -p 80 -h /www;"
+    " sleep 1000000 & wait; true'"
 )
 FILE = f"""\
 services:

@@ -6,7 +6,7 @@ from tests.deploy.conftest import Environment, until
 
 #: Serves its own host name as soon as it runs.
 SERVE = "mkdir /www; hostname > /www/index.html; httpd -p 7000 -h /www"
-FOREVER = "trap exit TERM; while :; do sleep 0.2; done"
+FOREVER = "trap true TERM; sleep 1000000 & wait; true"
 OFTEN = "interval: 1s, timeout: 5s, retries: 100"
 
 

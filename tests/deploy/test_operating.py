@@ -43,8 +43,7 @@ volumes: {{data: {{}}}}
 """
 #: Says something, then ends at once when asked to.
 SAYING = (
-    "for i in 1 2 3; do echo %s $$i; done; printf '\\033[31mred\\033[0m\\n'; "
-    "trap exit TERM; while :; do sleep 0.2; done"
+    "for i in 1 2 3; do echo %s $$i; done; printf '\\033[31mred\\033[0m\\n'; trap true TERM; sleep 1000000 & wait; true"
 )
 SHOP = f"""\
 x-app: &app {{image: 'busybox:1.37', stop_grace_period: 0s}}

@@ -10,7 +10,7 @@ services:
   db:
     <<: *app
     healthcheck: {{test: test -e /bin/ready, interval: 1s}}
-    command: sh -c "sleep 2; touch /bin/ready; trap exit TERM; while :; do sleep 0.2; done"
+    command: sh -c "sleep 2; touch /bin/ready; trap true TERM; sleep 1000000 & wait; true"
   web: {{<<: *app, depends_on: {{db: {{condition: service_healthy}}}}}}
   kept: {{<<: *app, volumes: ['data:/data'], labels: {{dev.platform.com/update: on-delete}}}}
   once: {{<<: *app, restart: "no", command: "true"}}

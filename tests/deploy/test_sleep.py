@@ -29,7 +29,7 @@ CHAIN = (
   db:
     <<: *app
     healthcheck: {test: ["CMD", "test", "-e", "/tmp/ready"], interval: 1s, retries: 30}
-    command: sh -c "sleep 4; touch /tmp/ready; trap exit TERM; while :; do sleep 0.2; done"
+    command: sh -c "sleep 4; touch /tmp/ready; trap true TERM; sleep 1000000 & wait; true"
   web:
     <<: *app
     depends_on: {db: {condition: service_healthy}}

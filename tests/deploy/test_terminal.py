@@ -20,7 +20,7 @@ from tests.deploy.conftest import SLEEP, Environment, an_environment
 from tests.schemas import checked, checked_event
 from tests.terminal import Terminal
 
-WAIT = "trap exit TERM; while :; do sleep 0.2; done"
+WAIT = "trap true TERM; sleep 1000000 & wait; true"
 TEXT = f"""\
 x-app: &app {{image: 'busybox:1.37', stop_grace_period: 0s}}
 services:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from composeplat.system.folders import cache_folder
 from composeplat.toolchain.cache import Cache
-from composeplat.toolchain.golang import need_go
+from composeplat.toolchain.golang import FLAGS, need_go
 from composeplat.toolchain.tools import FRONTDOOR, LINK, MIRROR
 
 MODULES = (LINK.module, FRONTDOOR.module, MIRROR.module)
@@ -24,7 +24,7 @@ def run_with_go(module: Path, *command: str, **variables: str) -> subprocess.Com
     """Run a program whose PATH has the project's Go."""
     program = need_go(os.environ, Cache(cache_folder(os.environ))).path
     path = os.pathsep.join((str(program.parent), os.environ.get("PATH", "")))
-    settings = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0", **variables}
+    settings = {"GOFLAGS": FLAGS, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0", **variables}
     environment = {**os.environ, "PATH": path, **settings}
     # Found by the PATH that it is given, and not by that of this process.
     found = shutil.which(command[0], path=path) or command[0]

@@ -387,7 +387,7 @@ RESTARTED = """
 services:
   kept:
     image: localhost:25000/library/busybox:1.37
-    command: "sh -c 'trap exit TERM; while :; do sleep 0.2; done'"
+    command: "sh -c 'trap true TERM; sleep 1000000 & wait; true'"
     volumes: ["data:/data"]
     stop_grace_period: 0
 volumes: {data: }
