@@ -76,16 +76,16 @@ def preview(environment: Environment, *args: str, **more: str) -> Ran:
 
 
 #: Namespaces whose objects and state are as `settle` left them.
-_SETTLED: set[str] = set()
+_DEPLOYED: set[str] = set()
 
 
 def settle(environment: Environment) -> None:
     """Deploy the files where something else was deployed, so that the next run needs no Pulumi."""
     write_files(environment)
-    if environment.namespace in _SETTLED and not asks_pulumi(preview(environment, "--expect-no-changes")):
+    if environment.namespace in _DEPLOYED and not asks_pulumi(preview(environment, "--expect-no-changes")):
         return
     environment.deploy().expect()
-    _SETTLED.add(environment.namespace)
+    _DEPLOYED.add(environment.namespace)
     # After some changes only a run without changes shows that there are none, and something may still be ending.
     runs: list[str] = []
     while asks_pulumi(ran := preview(environment, "--expect-no-changes").expect()):
@@ -438,7 +438,7 @@ def test_what_breaks_it(shop: Environment, name: str) -> None:
     (shop.folder / "conf/b.conf").unlink(missing_ok=True)
     settle(shop)
     if name in FOUND:
-        _SETTLED.discard(shop.namespace)
+        _DEPLOYED.discard(shop.namespace)
     breaker, reason = BREAKERS[name]
     with breaker(shop) as (args, more):
         ran = preview(shop, *args, **more)
