@@ -188,6 +188,11 @@ def has_long_round(test: Callable[..., None]) -> Callable[..., None]:
     return pytest.mark.endurance(test) if ENDURANCE else test
 
 
+def for_endurance(*values: object) -> list[Any]:
+    """Values of ``parametrize`` that only `make endurance` runs: another value stands for them in every run."""
+    return [pytest.param(value, marks=pytest.mark.endurance) for value in values]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write what the golden cases expect anew")
 

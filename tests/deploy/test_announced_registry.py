@@ -9,6 +9,7 @@ import pytest
 
 from composeplat.cluster.announced_registry import HOSTING_PATH
 from composeplat.local.builder_cache import BUILDER_NAME, buildx_instance
+from tests.conftest import for_endurance
 from tests.deploy.conftest import PORTS, SLEEP, Environment
 
 FILE = f"""\
@@ -40,7 +41,7 @@ def elsewhere(environment: Environment) -> Iterator[Environment]:
         api.delete(HOSTING_PATH)
 
 
-@pytest.mark.parametrize("image", ["", "    image: shop:dev\n"], ids=["no name", "one word"])
+@pytest.mark.parametrize("image", ["", *for_endurance("    image: shop:dev\n")], ids=["no name", "one word"])
 def test_no_registry(elsewhere: Environment, image: str) -> None:
     """Without a registry nothing is built, and nothing changes: the message says how to name one."""
     with elsewhere.api() as api:
@@ -53,7 +54,7 @@ def test_no_registry(elsewhere: Environment, image: str) -> None:
     assert elsewhere.names() == set()
 
 
-@pytest.mark.parametrize("image", ["shop:dev", "team/shop:dev"])
+@pytest.mark.parametrize("image", ["shop:dev", *for_endurance("team/shop:dev")])
 def test_names_without_a_registry_go_there(elsewhere: Environment, image: str) -> None:
     """What is built for this cluster stays on this machine, and does not go to Docker Hub."""
     done = elsewhere.deploy(f"{FILE}    image: {image}\n", "--builder", BUILDER_NAME).expect()

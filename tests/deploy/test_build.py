@@ -448,7 +448,11 @@ def test_one_file_of_an_image_is_replaced(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "images"), [pytest.param(100, [], id="small"), pytest.param(2_000_000, ["Image/web"], id="large")]
+    ("size", "images"),
+    [
+        pytest.param(100, [], id="small", marks=pytest.mark.endurance),
+        pytest.param(2_000_000, ["Image/web"], id="large"),
+    ],
 )
 def test_a_folder_is_laid_over_the_image(size: int, images: list[str], environment: Environment) -> None:
     """Files keep their bytes and modes, in nested folders too, through a Secret as through an image of their own."""

@@ -210,6 +210,7 @@ def test_a_pod_pulls_with_a_login(environment: Environment, private: str, proces
     assert config["auths"][private]["password"] == PASSWORD
 
 
+@pytest.mark.endurance
 def test_a_pod_without_a_login(environment: Environment, private: str) -> None:
     """Without --pull-secret the node has no login: one message, at the service."""
     users_builder(environment, login(private, PASSWORD))
@@ -234,6 +235,7 @@ def test_a_pod_with_a_wrong_login(environment: Environment, private: str) -> Non
     assert "nonsense" not in everywhere(environment, ran.stdout, ran.stderr)
 
 
+@pytest.mark.endurance
 def test_a_pod_with_an_unreachable_registry(environment: Environment) -> None:
     """An image of a registry that does not run is one message."""
     ran = environment.deploy(f"services: {{web: {{image: '{NOBODY}/team/web'}}}}\n").expect(1)

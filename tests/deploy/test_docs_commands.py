@@ -33,7 +33,7 @@ from composeplat.local.images import File, Image, push
 from composeplat.local.packages import search_path
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBE, KUBERNETES_PROVIDER, PULUMI
-from tests.conftest import ROOT
+from tests.conftest import ROOT, for_endurance
 from tests.deploy.conftest import PLATFORM, PORTS, until
 from tests.page_commands import RUN, Step, is_stable, make_script, read_steps
 from tests.test_docs import PAGES, page_id
@@ -93,6 +93,9 @@ _NUMBERS = itertools.count(1)
 STEPS = {page: list(read_steps(page.read_text())) for page in PAGES}
 #: From the end: pages that use a namespace of one name are far apart then, and need not wait until it is gone.
 RUNS = [page for page in reversed(PAGES) if any(step.mark in RUN for step in STEPS[page])]
+#: Others try what these pages are about in every run: test_ci.py, test_embedded.py and test_backends.py.
+LONG = [page for page in RUNS if page_id(page) in ("docs/ci.md", "docs/embedding.md", "docs/state.md")]
+SHORT = [page for page in RUNS if page not in LONG]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +201,7 @@ def reader(cluster: LocalCluster, programs: Path, tmp_path: Path) -> Iterator[Re
             api.delete(path)
 
 
-@pytest.mark.parametrize("page", RUNS, ids=page_id)
+@pytest.mark.parametrize("page", [*SHORT, *for_endurance(*LONG)], ids=page_id)
 def test_commands(page: Path, reader: Reader, cluster: LocalCluster) -> None:
     """The commands of a page work in the order in which they are there, and print what the page shows."""
     steps = STEPS[page]

@@ -6,6 +6,8 @@ import base64
 import json
 from typing import Any
 
+import pytest
+
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_embedded import Program, items, program
 
@@ -148,6 +150,7 @@ ComposeStack("shop", file="shop.yaml", namespace=space.metadata.name, extras={"w
 """
 
 
+@pytest.mark.endurance
 def test_a_kind_that_the_cluster_lacks(program: Program) -> None:
     """The object that can't be is named with its kind, and the services come up without it."""
     environment = program.environment

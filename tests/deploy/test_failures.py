@@ -33,6 +33,7 @@ HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_p
             "{<<: *app, image: 'localhost:28599/nothing:1'}", r"3:\d+",
             "image 'localhost:28599/nothing:1' can't be pulled: its registry can't be reached from the cluster",
             "hint: check that the registry runs, and its name", id="no-registry",
+            marks=pytest.mark.endurance,
         ),
         pytest.param(
             "{<<: *app, command: /no/such/program}", r"3:\d+",
@@ -42,11 +43,13 @@ HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_p
             "{<<: *app, x-node-selector: {disk: fast}}", r"3:\d+",
             "no node can run it: 0/1 nodes are available", "hint: label a node accordingly, or change the selector",
             id="node-selector",
+            marks=pytest.mark.endurance,
         ),
         pytest.param(
             "{<<: *app, resources: {requests: {memory: 1000Gi}}}", r"3:\d+",
             "no node can run it: .*Insufficient memory", "hint: request less, or add capacity to the cluster",
             id="too-much-memory",
+            marks=pytest.mark.endurance,
         ),
         pytest.param(
             "{<<: *app, healthcheck: {http: {path: /, port: 81}, interval: 1s, timeout: 1s, retries: 2}}", r"3:\d+",
@@ -74,6 +77,7 @@ def test_causes(environment: Environment, service: str, place: str, message: str
     environment.deploy(f"{HEAD}  app: *app\n").expect()
 
 
+@pytest.mark.endurance
 def test_an_image_that_is_pushed_after_the_failure(environment: Environment) -> None:
     """The next deploy asks for the image again, though nothing of the file has changed and the node still waits."""
     late = f"{environment.namespace}/late:1"
@@ -99,7 +103,10 @@ def waits_to_pull(pod: dict[str, Any]) -> bool:
     return any(state.get("waiting", {}).get("reason") == "ImagePullBackOff" for state in states)
 
 
-@pytest.mark.parametrize("before", [pytest.param("", id="at-once"), pytest.param("sleep 0.8; ", id="in-a-moment")])
+@pytest.mark.parametrize(
+    "before",
+    [pytest.param("", id="at-once"), pytest.param("sleep 0.8; ", id="in-a-moment", marks=pytest.mark.endurance)],
+)
 def test_a_crash_loop(environment: Environment, before: str) -> None:
     """A service that crashes soon ends the deploy with its last message, though it was ready as long as it ran."""
     ran = environment.deploy(
@@ -158,6 +165,7 @@ def test_quota(environment: Environment) -> None:
     assert ran.seconds < 20
 
 
+@pytest.mark.endurance
 def test_a_quota_that_was_raised(environment: Environment) -> None:
     """The unchanged file is deployed, although the controller would try again only after a long pause."""
     text = f"{HEAD}  app: *app\n"
@@ -177,6 +185,7 @@ def test_a_quota_that_was_raised(environment: Environment) -> None:
     environment.deploy(text).expect()
 
 
+@pytest.mark.endurance
 def test_a_quota_with_room_for_one_update_at_a_time(environment: Environment) -> None:
     """Of two services that are updated, one waits until the other has freed the room; with room for none, both fail."""
     allow_pods(environment, 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conftest import has_long_round
 from tests.deploy.conftest import SLEEP, Environment, until
 
@@ -48,6 +50,7 @@ def test_deploys_and_sleep_keep_the_number(environment: Environment) -> None:
     assert replicas(environment) == 4
 
 
+@pytest.mark.endurance
 @has_long_round
 def test_load_scales_out(environment: Environment) -> None:
     """Pods that use all of their CPU get company, which deploys and wake keep; then the file's own number counts."""

@@ -6,6 +6,8 @@ import json
 import re
 import time
 
+import pytest
+
 from composeplat.cluster.kinds import kind_path
 from composeplat.compose.pod_model import SAFE_SYSCTLS
 from tests.deploy.conftest import SLEEP, Environment, until
@@ -220,6 +222,7 @@ def test_a_hook_that_runs_once(environment: Environment) -> None:
     assert {row["service"]: row["state"] for row in rows} == {"web-pre-start-0": "completed", "web": "ready"}
 
 
+@pytest.mark.endurance
 def test_a_hook_that_runs_once_of_a_built_service(environment: Environment) -> None:
     environment.write("FROM busybox:1.37\nRUN echo built >/built\n", "Dockerfile")
     environment.deploy(ONCE.replace("image: busybox", "build: .").replace("echo $$WHO", "cat /built")).expect()
@@ -228,6 +231,7 @@ def test_a_hook_that_runs_once_of_a_built_service(environment: Environment) -> N
     assert environment.exec(name, "cat", "/notes/runs") == "built\n"
 
 
+@pytest.mark.endurance
 def test_a_hook_that_runs_once_of_a_global_service(environment: Environment) -> None:
     """The pod of each node starts after it, with a port of its node that another order of replacement can't share."""
     text = (

@@ -6,7 +6,8 @@ import json
 import subprocess
 from typing import Any
 
-from tests.conftest import has_long_round
+import pytest
+
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, until
 
 GLOBAL = f"""
@@ -152,7 +153,7 @@ def test_a_schedule_is_run_by_hand(environment: Environment) -> None:
     until(lambda: environment.objects("batch/v1", "Job") == [])
 
 
-@has_long_round
+@pytest.mark.endurance
 def test_a_schedule_sleeps_and_runs_by_itself(environment: Environment) -> None:
     """A sleeping schedule starts nothing; awake, its runs start when they are due, and are in the history."""
     text = JOBS.replace("0 0 29 2 *", "* * * * *").replace("exit 3", "exit 0")
@@ -164,7 +165,8 @@ def test_a_schedule_sleeps_and_runs_by_itself(environment: Environment) -> None:
     environment.deploy(text).expect()
 
     assert status_of(environment, "backup")["state"] == "scheduled"
-    runs = until(lambda: status_of(environment, "backup")["schedule"]["runs"], seconds=90)
+    until(lambda: environment.objects("batch/v1", "Job"), seconds=90)
+    runs = status_of(environment, "backup")["schedule"]["runs"]
     assert runs[0]["manual"] is False
 
 

@@ -57,8 +57,8 @@ def push_site(environment: Environment, version: str) -> str:
     ("more", "kind"),
     [
         pytest.param("", "Deployment", id="deployment"),
-        pytest.param(", volumes: ['/data']", "StatefulSet", id="stateful-set"),
-        pytest.param(", deploy: {mode: global}", "DaemonSet", id="daemon-set"),
+        pytest.param(", volumes: ['/data']", "StatefulSet", id="stateful-set", marks=pytest.mark.endurance),
+        pytest.param(", deploy: {mode: global}", "DaemonSet", id="daemon-set", marks=pytest.mark.endurance),
     ],
 )
 def test_a_newer_image_is_deployed_after_its_time(environment: Environment, more: str, kind: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, until
 from tests.deploy.test_run import run
 from tests.deploy.test_up import plainly
@@ -84,6 +86,7 @@ def test_services_of_one_pod(environment: Environment) -> None:
     assert restarted["metadata"]["uid"] != pod["metadata"]["uid"]
 
 
+@pytest.mark.endurance
 def test_a_service_of_a_pod_is_developed(environment: Environment) -> None:
     """Its container has the synced files, and the others of the pod run beside it; then all is as it was."""
     environment.write("synced", "src/page")
@@ -97,6 +100,7 @@ def test_a_service_of_a_pod_is_developed(environment: Environment) -> None:
     assert [found["name"] for found in pod["spec"]["containers"]] == ["web", "side", "last"]
 
 
+@pytest.mark.endurance
 def test_a_container_that_fails_is_named(environment: Environment) -> None:
     """A changed variable of one replaces the pod of all; if one fails, the others say which."""
     environment.deploy(PROJECT).expect()

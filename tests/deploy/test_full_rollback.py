@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.deploy.conftest import SLEEP, Environment
 
 
@@ -57,6 +59,7 @@ def test_what_ran_before_runs_again(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
+@pytest.mark.endurance
 def test_a_dependency_of_the_named_service(environment: Environment) -> None:
     """A deploy of a service rolls back its dependencies too, and leaves the others alone."""
     user = f"  user: {{image: busybox, command: {SLEEP}, stop_grace_period: 0, depends_on: [web]}}\n"

@@ -6,6 +6,8 @@ import contextlib
 import subprocess
 from typing import Any
 
+import pytest
+
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_full_expose import ask
 from tests.deploy.test_full_pods import inside
@@ -74,6 +76,7 @@ def test_commands_on_a_service_of_another_pod(environment: Environment) -> None:
     assert until(lambda: ask(environment, row["urls"][0])) == "side"
 
 
+@pytest.mark.endurance
 def test_a_definition_of_other_pods_than_those_that_run(environment: Environment) -> None:
     """After a rollback a service is found in the pods in which it runs, not in those that the file has for it."""
     service = f"{{image: busybox, command: {SLEEP}, stop_grace_period: 0%s}}"
