@@ -197,6 +197,7 @@ def test_watching_continues_after_a_failed_build(shop: Environment, start: Calla
     until(lambda: in_all(shop, "web", "cat", "/app/image.txt", "/app/src/a.py") == {"4\n3\n"})
 
 
+@pytest.mark.endurance
 def test_a_restarted_program_reads_what_was_synced(shop: Environment, start: Callable[..., Watch]) -> None:
     """sync+restart gives a new pod the file before its program starts; sync+exec runs a command after the copy."""
     watch = start("api")

@@ -9,6 +9,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.compose.test_repository import git
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_access import restrict
@@ -123,6 +125,7 @@ def test_a_deployment_that_changed_nothing_leaves_none(environment: Environment)
     assert [row["revision"] for row in history(environment)] == [1]
 
 
+@pytest.mark.endurance
 def test_as_many_are_kept(environment: Environment) -> None:
     """The last ten; later ones have higher numbers."""
     for number in range(12):
@@ -167,6 +170,7 @@ def test_another_machine(environment: Environment, tmp_path: Path) -> None:
     assert [row["revision"] for row in history(environment)] == [2, 1]
 
 
+@pytest.mark.endurance
 def test_another_machine_without_the_state(environment: Environment, tmp_path: Path) -> None:
     """Its destroy finds the objects by their labels, and is in the history with what it deleted."""
     environment.deploy(

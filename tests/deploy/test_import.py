@@ -230,9 +230,9 @@ def is_orphaned(environment: Environment) -> bool:
 @pytest.mark.parametrize(
     "moment",
     [
-        pytest.param(is_labeled, id="labels"),
+        pytest.param(is_labeled, id="labels", marks=pytest.mark.endurance),
         pytest.param(is_stopped, id="the-old-database-is-stopped"),
-        pytest.param(is_orphaned, id="the-old-deployment-is-gone"),
+        pytest.param(is_orphaned, id="the-old-deployment-is-gone", marks=pytest.mark.endurance),
     ],
 )
 def test_a_killed_import(made: Environment, moment: Callable[[Environment], bool]) -> None:
@@ -254,6 +254,7 @@ def test_a_killed_import(made: Environment, moment: Callable[[Environment], bool
     check_managers(made)
 
 
+@pytest.mark.endurance
 def test_a_successor_that_is_not_created(made: Environment) -> None:
     """Before a service's dependencies are met, its old workload is not touched; the next import takes it over."""
     broken = FILE.replace(
@@ -340,6 +341,7 @@ def test_objects_of_others(made: Environment) -> None:
     assert refused["status"] == "refused"
 
 
+@pytest.mark.endurance
 def test_a_claim_of_another_name(environment: Environment) -> None:
     """Data in a claim of another name is not left behind: the import is refused, until the file has its name."""
     environment.write(FILE)

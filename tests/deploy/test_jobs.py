@@ -116,6 +116,7 @@ def test_deleted_pods(failed: tuple[Environment, Ran]) -> None:
     assert gone in environment.platform("status").expect().stdout
 
 
+@pytest.mark.endurance
 def test_a_first_try_is_reported_within_seconds(environment: Environment) -> None:
     """A job that has many tries left is reported by its first, and given up with its lines when the time is over."""
     began = time.monotonic()
@@ -171,6 +172,7 @@ def evict_during_deploy(environment: Environment, restart: str) -> tuple[int, st
     return process.returncode, messages
 
 
+@pytest.mark.endurance
 def test_an_evicted_pod_is_no_failed_try(environment: Environment) -> None:
     """A deploy waits for the next pod of a job whose pod is evicted, and warns of no failure."""
     status, messages = evict_during_deploy(environment, "on-failure")

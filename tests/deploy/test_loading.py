@@ -106,6 +106,7 @@ def up(environment: Environment, *command: str) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr, 0)
 
 
+@pytest.mark.endurance
 def test_up_without_a_registry(environment: Environment) -> None:
     """The agent is loaded into the nodes as the images are, once; the synced file is in the development container."""
     kind = install(environment, KIND, "kind-dev")

@@ -71,6 +71,7 @@ def test_it_is_no_linux(mac: Environment) -> None:
     assert "FileNotFoundError" in done.stderr
 
 
+@pytest.mark.endurance
 def test_commands(mac: Environment) -> None:
     """A deploy from a Mac, what one looks at afterwards, and its end."""
     mac.platform("check")
@@ -131,6 +132,7 @@ def exec_in(mac: Environment, *args: str) -> bytes:
     return done.stdout
 
 
+@pytest.mark.endurance
 def test_killed(mac: Environment) -> None:
     """After a kill -9 of the command and of Pulumi, the next deploy knows that both have ended, without /proc."""
     waiting = "\n    depends_on: {slow: {condition: service_healthy}}\n  slow: {image: 'busybox:1.37', command: 'true'"

@@ -9,6 +9,8 @@ import sys
 from functools import partial
 from typing import Any
 
+import pytest
+
 from composeplat.cluster.api import Api
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.layout import METRICS_PORT
@@ -52,6 +54,7 @@ def kubectl_top(environment: Environment, *args: str) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
+@pytest.mark.endurance
 def test_real_figures(environment: Environment) -> None:
     """A pod that computes shows more CPU than an idle one, in both tools, and is scaled from one to two by that."""
     environment.deploy(FILE).expect()

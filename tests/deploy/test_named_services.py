@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.deploy.conftest import SLEEP, Environment
 
 FILE = f"""\
@@ -22,6 +24,7 @@ def test_what_a_service_has_lost(environment: Environment) -> None:
     assert "nothing changed" in environment.platform("deploy").expect().stderr
 
 
+@pytest.mark.endurance
 def test_another_service_is_gone(environment: Environment) -> None:
     """A service that the file has no more stays until a deploy of everything."""
     environment.write(FILE)
