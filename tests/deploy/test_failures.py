@@ -312,6 +312,7 @@ def test_refused_by_a_policy(environment: Environment) -> None:
     assert environment.pods("good") != []
 
 
+@pytest.mark.endurance
 def test_a_refused_object_of_several_services(environment: Environment) -> None:
     """Each service that needs a refused object has failed at once, also in pods from before; the others run."""
     full = f"x-platform: {{full: true}}\n{HEAD}"

@@ -102,6 +102,7 @@ def test_a_quota_and_a_limit_range(environment: Environment) -> None:
     assert {container["resources"]["limits"]["memory"] for container in containers} == {"128Mi"}
 
 
+@pytest.mark.endurance
 def test_an_autoscaler(environment: Environment) -> None:
     """Its number of pods stays when a deploy changes the workload, and comes back after sleep."""
     text = f"services: {{web: {{{UNTIL_TERM}, environment: {{A: '1'}}}}}}\n"

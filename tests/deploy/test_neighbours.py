@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from composeplat.cluster.kinds import kind_path
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_up import SH, Up
@@ -75,6 +77,7 @@ def test_a_helm_release_of_the_same_names(environment: Environment) -> None:
     assert {"Deployment/shop-redis-master", "Service/shop-redis-master"} == environment.names()
 
 
+@pytest.mark.endurance
 def test_development_beside_a_helm_release(environment: Environment) -> None:
     """Under `platform up` too: the development container is reached by our Service alone, and reaches their pods not.
 

@@ -22,6 +22,7 @@ from composeplat.cluster.snapshot import is_ready
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
+from tests.conftest import for_endurance
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran, an_environment, until
 from tests.deploy.test_up import up_args
 
@@ -114,14 +115,16 @@ def comparable(ran: Ran) -> tuple[int, str, list[str]]:
 @pytest.mark.parametrize(
     "args",
     [
-        ("preview",),
         ("preview", "--json"),
         ("preview", "--diff", "--progress", "json"),
-        ("preview", "--expect-no-changes"),
         ("deploy",),
-        ("deploy", "--json"),
-        ("deploy", "--progress", "json"),
-        ("deploy", "--progress", "plain"),
+        *for_endurance(
+            ("preview",),
+            ("preview", "--expect-no-changes"),
+            ("deploy", "--json"),
+            ("deploy", "--progress", "json"),
+            ("deploy", "--progress", "plain"),
+        ),
     ],
     ids=" ".join,
 )

@@ -118,6 +118,7 @@ def test_asked_not_to(environment: Environment) -> None:
     assert [len(where(environment, service)) for service in ("web", "worker")] == [3, 3]
 
 
+@pytest.mark.endurance
 def test_asked_later(environment: Environment) -> None:
     """A deploy that turns the rule off lets pods go where there is room; one that turns it on gathers them again."""
     environment.deploy(SHARED).expect()
@@ -190,6 +191,7 @@ def test_a_node_that_an_autoscaler_adds(nodes: LocalCluster, environment: Enviro
     assert "no node can run it yet: a node is being prepared" in output
 
 
+@pytest.mark.endurance
 def test_an_autoscaler_that_has_not_spoken(nodes: LocalCluster, environment: Environment) -> None:
     """Where a cluster has an autoscaler, a pod that no node can run is no failure before that has had its time."""
     status = {

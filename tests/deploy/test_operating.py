@@ -281,6 +281,7 @@ def test_follow_through_a_cut(environment: Environment, server: ApiServer) -> No
     assert_whole(followed.printed, 1)
 
 
+@pytest.mark.endurance
 def test_a_restart_while_it_is_cut(environment: Environment, server: ApiServer) -> None:
     """Lines that a container wrote during an interruption are printed after it."""
     environment.deploy(COUNTER % "800").expect()

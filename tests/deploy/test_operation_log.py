@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from composeplat.engine.operation_log import OperationFollower, read_operation
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_up import up_args
@@ -147,6 +149,7 @@ def _until(condition: Callable[[], bool]) -> None:
     until(condition, seconds=100)
 
 
+@pytest.mark.endurance
 def test_a_development_session_deploys_first(environment: Environment) -> None:
     """Its deploy has ended while the session continues, and giving the service back is no operation of its own."""
     environment.write(f"{FILE}  dev: {{<<: *app, volumes: ['./src:/app']}}\n")

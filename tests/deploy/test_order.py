@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from composeplat.cluster.kinds import kind_path
 from tests.deploy.conftest import SLEEP, Environment, until
 
@@ -145,6 +147,7 @@ def test_an_optional_dependency_that_fails(environment: Environment) -> None:
     assert environment.pods("web") != []
 
 
+@pytest.mark.endurance
 def test_a_stateful_set_with_on_delete_is_deployed_again(environment: Environment) -> None:
     """Its pods keep the old revision: the deploy ends all the same, dependents too, and says which pods those are.
 
@@ -175,6 +178,7 @@ def test_a_stateful_set_with_on_delete_is_deployed_again(environment: Environmen
     assert "old revision" not in environment.platform("deploy", ROUND="2").expect().stderr
 
 
+@pytest.mark.endurance
 def test_the_timeout_begins_after_the_start_period(environment: Environment) -> None:
     """A service whose health checks begin late, and one that waits for it, are given the timeout after that."""
     text = HEAD + (
