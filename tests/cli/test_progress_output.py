@@ -367,7 +367,7 @@ def test_a_sign_of_life_counts_from_the_start_of_its_step(
 ) -> None:
     """Beside the usual time of a build, a line had the time since the start of the whole run."""
     now = 100.0
-    monkeypatch.setattr(progress_output.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     shown = progress_output.Lines(_started=now, _last_line_at=now)
     now += 200
     for phase in (Phase.STARTED, Phase.DONE):

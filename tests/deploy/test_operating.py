@@ -345,6 +345,7 @@ def test_more_containers_than_open_files(environment: Environment) -> None:
     assert [item.end() for item in (raised, low)] == [130, 130]
 
 
+@pytest.mark.endurance
 def test_follow_through_silence(environment: Environment) -> None:
     """Lines after a silence that is longer than the timeout of a request are printed, once."""
     silent = ["sh", "-c", "trap exit TERM; until [ -e /speak ]; do sleep 0.2; done; echo late; sleep 600 & wait"]

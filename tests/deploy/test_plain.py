@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from composeplat.cluster.snapshot import is_ready
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
@@ -80,6 +82,7 @@ def test_eject(environment: Environment, tmp_path: Path) -> None:
     environment.platform("preview", "--expect-no-changes", A="2").expect()
 
 
+@pytest.mark.endurance
 def test_a_service_gets_another_name(environment: Environment, tmp_path: Path) -> None:
     """In two runs, as documented: without the service the claim stays, and the service of the new name has its data."""
     stateful, volumes = "{<<: *app, volumes: ['data:/data']}", "volumes: {data: {}}\n"

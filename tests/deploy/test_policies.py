@@ -141,6 +141,7 @@ def test_a_policy_is_checked_without_a_change(governed: Environment) -> None:
     assert VIOLATION in variable.stderr.splitlines()
 
 
+@pytest.mark.endurance
 def test_a_policy_is_checked_with_a_change_of_another_service(governed: Environment) -> None:
     """With a policy pack, Pulumi is given all services, not only those that have changed."""
     keys = f"image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0s, environment: {{A: '1'}}"
@@ -207,6 +208,7 @@ PolicyPack("team", [ResourceValidationPolicy("late", "Late.", check, Enforcement
 """
 
 
+@pytest.mark.endurance
 def test_a_violation_that_only_the_deploy_shows(governed: Environment) -> None:
     """It ends the deploy with its place; the changes before it are in the state, and the next deploy continues."""
     governed.write(ONLY_THEN, "policies/__main__.py")

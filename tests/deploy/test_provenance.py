@@ -145,6 +145,7 @@ def test_a_folder_that_was_moved(environment: Environment) -> None:
     platform(environment, moved, "preview", "--expect-no-changes").expect()
 
 
+@pytest.mark.endurance
 def test_an_environment_that_was_renamed(environment: Environment) -> None:
     """Under another name a project makes another environment; the one of before stays, and is reported once."""
     place = folder(environment, "app")
@@ -175,6 +176,7 @@ def test_an_environment_without_a_record(environment: Environment) -> None:
     platform(environment, first, "deploy").expect(1)
 
 
+@pytest.mark.endurance
 def test_an_account_that_may_not_see_the_record(environment: Environment) -> None:
     """Who may not read ConfigMaps can't show whose environment it is: status 4, and that a name given is enough."""
     account = str(restrict(environment, [], "configmaps"))

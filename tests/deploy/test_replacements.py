@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.deploy.conftest import SLEEP, Environment
 
 WEB = f'services: {{web: {{image: busybox:1.37, command: "{SLEEP}", stop_grace_period: 0s, labels: {{%s}}}}}}'
@@ -34,6 +36,7 @@ def test_another_anonymous_volume(environment: Environment) -> None:
     assert "! replace StatefulSet web" not in environment.platform("preview").expect().stdout
 
 
+@pytest.mark.endurance
 def test_a_kind_that_only_the_file_has(environment: Environment) -> None:
     """A service is shown, restarted and run as it is deployed, also if the file makes it something else by now."""
     environment.deploy(WEB % "").expect()
@@ -51,6 +54,7 @@ def test_a_kind_that_only_the_file_has(environment: Environment) -> None:
     assert after["pods"] != row["pods"]
 
 
+@pytest.mark.endurance
 def test_an_update_policy_that_becomes_recreate(environment: Environment) -> None:
     """The Deployment is replaced, which the preview shows; back again it is not."""
     environment.deploy(WEB % "").expect()

@@ -6,6 +6,8 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
+
 from composeplat.cluster.kinds import kind_path
 from composeplat.names import LABEL_PREFIX
 from tests.deploy.conftest import SLEEP, Environment, until
@@ -96,6 +98,7 @@ def test_an_earlier_revision_runs_again(environment: Environment) -> None:
     assert "token-one" not in json.dumps(environment.state())
 
 
+@pytest.mark.endurance
 def test_nothing_is_built(environment: Environment) -> None:
     """Neither for the rollback nor for the deploy after it: the builder is not asked."""
     build(environment, "one")
