@@ -107,7 +107,8 @@ def test_the_page_of_an_installation(release: Release, environment: Environment)
     assert "pip install 'composeplat[ui]'" in served.stderr
 
 
-@pytest.mark.parametrize("version", [pytest.param("3.12", marks=pytest.mark.endurance), "3.13"])
+@pytest.mark.endurance
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
 def test_other_versions_of_python(release: Release, environment: Environment, version: str, tmp_path: Path) -> None:
     """The wheel deploys with each version of Python that this machine has, from an environment of its own."""
     python = find_python(version)

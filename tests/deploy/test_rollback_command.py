@@ -182,6 +182,7 @@ def forge(environment: Environment, number: str) -> None:
         api.patch(f"/api/v1/namespaces/{environment.namespace}/secrets/{found['metadata']['name']}", {"data": data})
 
 
+@pytest.mark.endurance
 def test_the_revision_of_another_number(environment: Environment) -> None:
     """Objects are sealed with their number: an old revision can't be put in the place of a later one."""
     environment.deploy(project(web="busybox:1.37")).expect()
@@ -207,6 +208,7 @@ def test_after_a_failed_deploy(environment: Environment) -> None:
     assert history(environment)[0]["rolled_back_to"] == 1
 
 
+@pytest.mark.endurance
 def test_the_question(environment: Environment) -> None:
     """On a terminal it asks after the preview."""
     environment.deploy(project(web="busybox:1.37")).expect()
@@ -223,6 +225,7 @@ def test_the_question(environment: Environment) -> None:
     assert image(environment, "web") == "busybox:1.37"
 
 
+@pytest.mark.endurance
 def test_an_image_that_is_gone(environment: Environment) -> None:
     """The rollback fails as a deploy does, at once and with the reason."""
     environment.deploy(project(web="busybox:1.37")).expect()
@@ -235,6 +238,7 @@ def test_an_image_that_is_gone(environment: Environment) -> None:
     assert history(environment)[0]["result"] == "failed"
 
 
+@pytest.mark.endurance
 def test_one_that_nothing_waited_for(environment: Environment) -> None:
     """A second rollback does not return to it, and says how."""
     environment.deploy(project(web="busybox:1.37")).expect()
@@ -249,6 +253,7 @@ def test_one_that_nothing_waited_for(environment: Environment) -> None:
     assert "is as in revision 1: nothing was changed\n" in second.stderr
 
 
+@pytest.mark.endurance
 def test_some_services_after_a_failed_deploy_of_all(environment: Environment) -> None:
     """A rollback does not go to what the failed one has left of the others."""
     environment.deploy(project(web="busybox:1.37", db="busybox:1.37")).expect()
@@ -284,6 +289,7 @@ def test_another_machine_rolls_back(environment: Environment, tmp_path: Path) ->
     assert wrong.expect(4).stderr.count("error: the state is encrypted with another passphrase") == 1
 
 
+@pytest.mark.endurance
 def test_a_passphrase_that_was_changed(environment: Environment) -> None:
     """There is no way back to revisions from before it, which the error says; later ones are as ever."""
     environment.deploy(project(web="busybox:1.37")).expect()
@@ -317,6 +323,7 @@ def test_a_rollback_that_is_killed(environment: Environment) -> None:
     assert [row["result"] for row in history(environment)][:2] == ["done", "unfinished"]
 
 
+@pytest.mark.endurance
 def test_a_rollback_that_is_killed_after_its_last_change(environment: Environment) -> None:
     """Run again, it has nothing to change, and ends well in the history."""
     environment.deploy(project(a="busybox:1.37")).expect()
@@ -333,6 +340,7 @@ def test_a_rollback_that_is_killed_after_its_last_change(environment: Environmen
     assert [row["result"] for row in history(environment)][:2] == ["done", "unfinished"]
 
 
+@pytest.mark.endurance
 def test_one_service_was_deployed(environment: Environment) -> None:
     """The revision of a deploy of one service has the others as they ran."""
     environment.deploy(project(a="busybox:1.37", b="busybox:1.37")).expect()

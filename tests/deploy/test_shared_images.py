@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.deploy.conftest import PORTS, SLEEP, Environment
 from tests.deploy.test_run import run
 
@@ -109,6 +111,7 @@ def numbers_in(environment: Environment, service: str) -> str:
     return environment.exec(pod["metadata"]["name"], "sh", "-c", "echo $(id -u) $(id -g)").strip()
 
 
+@pytest.mark.endurance
 def test_a_user_is_looked_up_in_an_image_that_is_built(environment: Environment) -> None:
     """A deploy builds first then; afterwards nothing has changed, also for a preview, until the image has."""
     lines = "FROM busybox:1.37 AS accounts\nRUN echo app:x:{0}:4321::/: >> /etc/passwd\n"

@@ -6,6 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from composeplat.cluster.api import Api
 from composeplat.cluster.kinds import kind_path
 from composeplat.local.sized_volumes import data_folder
@@ -96,6 +98,7 @@ def poke(api: Api, environment: Environment) -> str:
     return capacity(api, environment)
 
 
+@pytest.mark.endurance
 def test_it_goes_with_its_claim(environment: Environment) -> None:
     """When the claim is deleted, its mount and its file go too; a volume that is too large for the disk says so."""
     environment.deploy(FILE % "8Mi").expect()

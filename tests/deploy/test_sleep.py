@@ -151,7 +151,9 @@ def test_json(environment: Environment) -> None:
         assert expected == {key: value for key, value in ran.json.items() if key not in ("schema", "seconds")}
 
 
-@pytest.mark.parametrize("text", [pytest.param(CHAIN, id="health-check"), pytest.param(PORT, id="port")])
+@pytest.mark.parametrize(
+    "text", [pytest.param(CHAIN, id="health-check"), pytest.param(PORT, id="port", marks=pytest.mark.endurance)]
+)
 def test_in_order(environment: Environment, text: str) -> None:
     """With the flag on, a dependent's pod starts once its dependency is healthy, by real pods' times."""
     environment.deploy(text).expect()
@@ -164,6 +166,7 @@ def test_in_order(environment: Environment, text: str) -> None:
     assert ready_at(environment, "db") <= environment.started_at("web")
 
 
+@pytest.mark.endurance
 def test_at_once(environment: Environment) -> None:
     """With the flag off, all start together, whatever they depend on."""
     environment.deploy(CHAIN).expect()
@@ -206,6 +209,7 @@ def test_a_job_that_is_waited_for(environment: Environment) -> None:
     assert {mark for _, mark in workloads(environment).values()} == {None}
 
 
+@pytest.mark.endurance
 def test_a_failure_ends_the_wait(environment: Environment) -> None:
     """A dependency that does not come up is reported with the reason; its dependent sleeps on, until the next time."""
     text = HEAD + (
@@ -251,6 +255,7 @@ def test_a_deploy_applies_the_current_file(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
+@pytest.mark.endurance
 def test_a_deploy_of_one_service_wakes_only_that(environment: Environment) -> None:
     """The others sleep on, and wake when they are asked to."""
     environment.deploy(HEAD + "  web: *app\n  api: *app\n").expect()

@@ -35,6 +35,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.engine.own_processes import OwnProcess
 from composeplat.local.cluster import LocalCluster
 from composeplat.system.processes import ProcessId, start_time
+from tests.conftest import for_endurance
 from tests.deploy.conftest import PORTS, SLEEP, Environment, Ran, until
 from tests.deploy.test_history import history
 
@@ -209,7 +210,7 @@ def until_whole(server: ApiServer) -> None:
         api.delete(f"/api/v1/namespaces/{name}")
 
 
-@pytest.mark.parametrize("moment", ["app-0: applying", "keeper: applied"], ids=["applying", "waiting"])
+@pytest.mark.parametrize("moment", ["app-0: applying", *for_endurance("keeper: applied")], ids=["applying", "waiting"])
 def test_silent_for_a_while(environment: Environment, server: ApiServer, moment: str) -> None:
     """A cluster that does not answer for ten seconds is waited for, with a word about it, and nothing is made twice."""
     environment.write(SEVERAL)
@@ -305,9 +306,8 @@ LINGERING = (
 ENDING = [("sleep", "--timeout", "200"), ("destroy",)]
 
 
-@pytest.mark.parametrize(
-    "args", [ENDING[0], pytest.param(ENDING[1], marks=pytest.mark.endurance)], ids=lambda args: args[0]
-)
+@pytest.mark.endurance
+@pytest.mark.parametrize("args", ENDING, ids=lambda args: args[0])
 def test_silent_while_pods_end(environment: Environment, server: ApiServer, args: tuple[str, ...]) -> None:
     """A cluster that does not answer while a command waits for the end of pods is waited for, with a word about it."""
     environment.deploy(LINGERING).expect()
