@@ -198,7 +198,6 @@ def test_a_plugin_that_prints_too_much(environment: Environment, tmp_path: Path,
 
 
 @pytest.mark.endurance
-@has_long_round
 def test_up_beyond_the_end(environment: Environment, tmp_path: Path, account: str) -> None:
     """`up` keeps its claim, its files and its ports through many ends of its credential."""
     environment.write("page", "src/index.html")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import has_long_round
 from tests.deploy.conftest import SLEEP, Environment, until
 
 
@@ -51,7 +50,6 @@ def test_deploys_and_sleep_keep_the_number(environment: Environment) -> None:
 
 
 @pytest.mark.endurance
-@has_long_round
 def test_load_scales_out(environment: Environment) -> None:
     """Pods that use all of their CPU get company, which deploys and wake keep; then the file's own number counts."""
     busy = project("x-autoscale: {max: 3, cpu: 50%}", "sh -c 'trap exit TERM; while :; do :; done'", "0.02")

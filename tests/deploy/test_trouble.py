@@ -427,6 +427,7 @@ def through(environment: Environment, port: int) -> dict[str, str]:
     return {"KUBECONFIG": str(path)}
 
 
+@pytest.mark.endurance
 def test_bad_line(environment: Environment, record_property: Callable[[str, object], None]) -> None:
     """Half a second of latency, and a line that breaks at one of twenty requests: a deploy completes all the same."""
     seed = int(time.time())

@@ -19,6 +19,7 @@ import pytest
 from composeplat.cluster.kinds import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
+from tests.conftest import ENDURANCE, has_long_round
 from tests.deploy.conftest import PLATFORM, PORTS, SLEEP, Environment, Ran, an_environment, until
 from tests.schemas import checked_event
 from tests.terminal import Terminal
@@ -43,7 +44,7 @@ PROMPT = "PROMPT> "
 SH = ("--", "env", f"PS1={PROMPT}", "sh")
 WITHIN = 90
 END = "echo END$((1+1))"
-LARGE_BYTES = 500_000_000
+LARGE_BYTES = 500_000_000 if ENDURANCE else 200_000_000
 
 
 def up_args(environment: Environment, *args: str) -> list[str]:
@@ -197,6 +198,7 @@ def test_a_deploy_meanwhile(shop: Environment) -> None:
     shop.platform("preview", "--domain", "localhost", "--expect-no-changes").expect()
 
 
+@has_long_round
 def test_a_save_overtakes_a_large_file(shop: Environment) -> None:
     """In both directions; the large file arrives whole afterwards, and no other file is left of it."""
     up = Up(shop, "web", *SH)
@@ -204,7 +206,7 @@ def test_a_save_overtakes_a_large_file(shop: Environment) -> None:
     large = shop.folder / "src" / "large"
     content = os.urandom(LARGE_BYTES)
     large.write_bytes(content)
-    time.sleep(1)
+    time.sleep(0.3)
     shop.write("print('beside it')\n", "src/app.py")
     until(lambda: up.run("cat /app/app.py") == "print('beside it')\n", seconds=WITHIN)
     assert up.run("ls /app/large 2>/dev/null; true") == ""
