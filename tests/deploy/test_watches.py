@@ -16,6 +16,7 @@ import pytest
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
+from tests.conftest import for_endurance
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_operating import COUNTER, assert_whole, end_program, follow
 
@@ -151,7 +152,7 @@ def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
     assert [process.poll() for process in followers] == [None] * len(commands)
 
 
-@pytest.mark.parametrize("command", ["sleep", "destroy"])
+@pytest.mark.parametrize("command", ["destroy", *for_endurance("sleep")])
 def test_the_wait_for_pods_that_end(environment: Environment, relay: Relay, tmp_path: Path, command: str) -> None:
     """While pods take their time to end, nothing is requested from the cluster but a ping every two seconds."""
     environment.deploy(SLOW_FILE).expect()
@@ -232,6 +233,7 @@ def test_a_broken_file_is_reported_as_soon_as_before(environment: Environment) -
     assert "bad: failed" in ran.stderr
 
 
+@pytest.mark.endurance
 def test_logs_through_connections_that_become_silent(environment: Environment, relay: Relay, tmp_path: Path) -> None:
     """Logs are read over new connections within two minutes: no line is lost, and none comes twice."""
     environment.deploy(COUNTER % "never").expect()
