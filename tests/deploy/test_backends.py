@@ -100,7 +100,7 @@ def output_of(ran: Ran) -> str:
     return ran.stdout + ran.stderr + log
 
 
-@pytest.mark.parametrize("server", ["minio", "postgres"], indirect=True)
+@pytest.mark.parametrize("server", ["postgres", *for_endurance("minio")], indirect=True)
 def test_from_the_first_deploy_to_the_end(environment: Environment, server: StateServer) -> None:
     """Deploy, preview, change and destroy work with the backend, and neither it nor any message has a secret."""
     shared = variables_of(server)
@@ -268,6 +268,7 @@ def test_a_moved_state_deploys(environment: Environment, minio: Minio) -> None:
     assert identities(environment) == before
 
 
+@pytest.mark.endurance
 def test_a_new_passphrase_deploys(environment: Environment, tmp_path: Path, minio: Minio) -> None:
     """After a change of the passphrase, deploys change nothing: with our own, and on another machine of a team."""
     environment.deploy(APP).expect()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 
+import pytest
+
 from composeplat.cluster.namespaces import make_namespace
 from tests.deploy.conftest import SLEEP, Environment, Ran
 from tests.deploy.test_build import pod_of, read, state_text
@@ -105,6 +107,7 @@ def test_configs_and_secrets(environment: Environment) -> None:
     assert environment.names() == {"Secret/shop-theirs"}
 
 
+@pytest.mark.endurance
 def test_what_becomes_external_is_kept(environment: Environment) -> None:
     """A claim that was the environment's own outlives it; two volumes of one name are one."""
     definition = f"{FULL}services: {{web: {{<<: *app, volumes: ['d:/d', 'e:/e'], MORE}}}}\n"
@@ -136,6 +139,7 @@ def test_what_becomes_external_is_kept(environment: Environment) -> None:
     assert not found["metadata"].get("labels")
 
 
+@pytest.mark.endurance
 def test_an_external_volume_stays(environment: Environment) -> None:
     """The claim of someone else is required, used, and neither changed nor deleted; a `name` is the claim's."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}

@@ -76,6 +76,7 @@ def test_global_service(environment: Environment) -> None:
     assert run_in(environment, "exec", "agent", "sh", "-c", "echo $A") == (0, "1\n")
 
 
+@pytest.mark.endurance
 def test_a_deploy_wakes_and_removes_a_global_service(environment: Environment) -> None:
     """A deploy of sleeping services gives them pods; another mode replaces them."""
     environment.deploy(GLOBAL).expect()

@@ -136,6 +136,7 @@ def test_as_many_are_kept(environment: Environment) -> None:
     assert len(secrets(environment)) == 10
 
 
+@pytest.mark.endurance
 def test_destroy(environment: Environment) -> None:
     """It is a revision while volumes stay; with them, the history goes."""
     environment.deploy(

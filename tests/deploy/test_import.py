@@ -361,6 +361,7 @@ def test_a_claim_of_another_name(environment: Environment) -> None:
     assert environment.exec("db-0", "cat", "/data/rows") == "row-1\nrow-2\n"
 
 
+@pytest.mark.endurance
 def test_a_service_of_another_name(made: Environment) -> None:
     """A Service of somebody else that leads to the pods leads to the new ones, and is never without any."""
     own = {"app.kubernetes.io/managed-by": ""}

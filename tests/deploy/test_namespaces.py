@@ -52,6 +52,7 @@ def test_a_restricted_namespace(namespace: Environment) -> None:
     namespace.platform("preview", "--expect-no-changes", "--pod-security", "restricted").expect()
 
 
+@pytest.mark.endurance
 def test_a_namespace_that_is_being_deleted(environment: Environment) -> None:
     """A preview says so; a deploy waits until it is gone, and creates it again."""
     text = f"services: {{web: {{{UNTIL_TERM}}}}}\n"

@@ -107,7 +107,7 @@ def test_files_outside_the_project(environment: Environment, tmp_path: Path) -> 
     environment.write(OUTSIDE)
 
     refused = environment.platform("eject", "-o", str(environment.folder / "plain")).expect(3)
-    assert f"compose.yaml:3:125: {REFUSED}" in refused.stderr
+    assert f"compose.yaml:3:124: {REFUSED}" in refused.stderr
     assert "or allow it with --allow-outside" in refused.stderr
     assert not (environment.folder / "plain").exists()
 
@@ -122,7 +122,7 @@ def test_files_outside_the_project(environment: Environment, tmp_path: Path) -> 
     forbidden = plain.pulumi("preview")
     output = forbidden.stdout + forbidden.stderr
     assert forbidden.returncode != 0
-    assert f"compose.yaml:3:125: {REFUSED}" in output
+    assert f"compose.yaml:3:124: {REFUSED}" in output
     assert "in a stack's configuration: composeplat:allowOutside" in output
     assert "do-not-publish" not in output
     assert "Traceback" not in output

@@ -19,6 +19,7 @@ configs: {{KEY: {{name: settings, content: "a=1"}}}}
 """
 
 
+@pytest.mark.endurance
 def test_another_anonymous_volume(environment: Environment) -> None:
     """The StatefulSet is replaced, which the preview shows; so is the way back by a rollback."""
     text = WEB.replace("labels: {%s}", "volumes: [%s]")

@@ -138,6 +138,7 @@ def job(version: str, message: str = "x") -> str:
     )
 
 
+@pytest.mark.endurance
 def test_jobs(environment: Environment) -> None:
     """One that has changed runs again, which the preview says; an unchanged one does not."""
     environment.deploy(job("one")).expect()

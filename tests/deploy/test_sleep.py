@@ -242,6 +242,7 @@ def test_a_deploy_wakes_in_order(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
+@pytest.mark.endurance
 def test_a_deploy_applies_the_current_file(environment: Environment) -> None:
     """What the file changes meanwhile holds after the deploy, and what was remembered counts no more."""
     environment.deploy(SHOP).expect()

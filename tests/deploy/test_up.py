@@ -333,6 +333,7 @@ def test_a_taken_port(shop: Environment) -> None:
         assert up.leave() == 0
 
 
+@pytest.mark.endurance
 def test_the_user_chooses_a_service(shop: Environment) -> None:
     """Where several services could be meant, a terminal is asked which."""
     shop.write(SHOP.replace("  api:\n", "  api:\n    volumes: ['./src:/src']\n"))

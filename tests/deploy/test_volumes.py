@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.cluster.kinds import kind_path
+from tests.conftest import for_endurance
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.terminal import Terminal
 
@@ -101,6 +102,7 @@ def test_a_service_gets_another_name(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
+@pytest.mark.endurance
 def test_a_deploy_is_killed_while_the_old_pods_end(environment: Environment) -> None:
     """The next deploy waits for them as well, although nothing but them is left of the old workload."""
     environment.deploy(named("db")).expect()
@@ -188,7 +190,7 @@ def test_destroy_with_volumes(environment: Environment) -> None:
     assert environment.names() == set()
 
 
-@pytest.mark.parametrize("again", ["", "destroy"])
+@pytest.mark.parametrize("again", ["destroy", *for_endurance("")])
 def test_anonymous_volumes_are_kept(environment: Environment, again: str) -> None:
     """An anonymous volume's data is there after a change and after a destroy."""
     text = HEAD + "  keeper: {<<: *app, volumes: ['/data'], environment: {A: '${A:-1}'}}\n"
