@@ -1,9 +1,11 @@
-"""Which files of tests get a second try."""
+"""Which files of tests get a second try, and that every run has a part of each."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,24 @@ def pytester_folder(tmp_path: Path) -> Path:
     command = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={tmp_path / 'cache'}", "test_it.py"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 1
     return tmp_path
+
+
+#: Machines that have nothing else: tests of other files take the same steps one by one.
+_FOR_ENDURANCE_ALONE = {"test_ci_image.py", "test_first_deploy.py"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_file_of_cluster_tests_has_a_part_in_every_run(folder: str) -> None:
+    """`make endurance` has what others stand for, and no subject of its own."""
+    alone = {
+        path.name
+        for path in (ROOT / folder).glob("test_*.py")
+        if all("pytest.mark.endurance" in decorators for decorators in decorators_of_tests(path))
+    }
+    assert alone <= _FOR_ENDURANCE_ALONE
+
+
+def decorators_of_tests(path: Path) -> Iterator[list[str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield [ast.unparse(decorator) for decorator in node.decorator_list]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.deploy.conftest import Environment
 
 #: Longer than a pod may be without a node otherwise.
@@ -19,7 +17,6 @@ services:
 """
 
 
-@pytest.mark.endurance
 def test_the_only_node_gets_the_new_pod(environment: Environment) -> None:
     """With no node to spare an old pod ends first, and however long that takes, the new one starts after it."""
     environment.deploy(PROJECT % "before").expect()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_up import plainly
 
@@ -36,7 +34,6 @@ def is_suspended(environment: Environment) -> bool:
     return bool(schedule["spec"]["suspend"])
 
 
-@pytest.mark.endurance
 def test_other_kinds_are_developed(environment: Environment) -> None:
     """A dev workload replaces the pods of a DaemonSet, or suspends a CronJob; `down` brings back what was."""
     environment.write("synced", "src/page")

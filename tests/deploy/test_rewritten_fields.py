@@ -92,7 +92,6 @@ def images(environment: Environment) -> dict[str, str]:
     return {name: made["spec"]["template"]["spec"]["containers"][0]["image"] for name, made in found.items() if made}
 
 
-@pytest.mark.endurance
 @pytest.mark.usefixtures("rewriting")
 def test_rewritten_images(environment: Environment) -> None:
     """They are changes in no later run; the Job is not run again; a change of the file, or by hand, still counts."""
