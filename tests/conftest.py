@@ -189,7 +189,7 @@ def has_long_round(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def for_endurance(*values: object) -> list[Any]:
-    """Values of ``parametrize`` that only `make endurance` runs: another value stands for them in every run."""
+    """Values of ``parametrize`` for `make endurance` alone: every run takes the others beside them."""
     return [pytest.param(value, marks=pytest.mark.endurance) for value in values]
 
 

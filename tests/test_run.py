@@ -58,7 +58,7 @@ _FOR_ENDURANCE_ALONE = {"test_ci_image.py", "test_first_deploy.py"}
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_each_file_of_cluster_tests_has_a_part_in_every_run(folder: str) -> None:
-    """`make endurance` has what others stand for, and no subject of its own."""
+    """`make endurance` has variants and rounds, and no subject of its own."""
     alone = {
         path.name
         for path in (ROOT / folder).glob("test_*.py")

