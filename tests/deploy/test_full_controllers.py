@@ -167,7 +167,7 @@ def test_a_schedule_sleeps_and_runs_by_itself(environment: Environment) -> None:
 
     assert status_of(environment, "backup")["state"] == "scheduled"
     until(lambda: environment.objects("batch/v1", "Job"), seconds=90)
-    runs = status_of(environment, "backup")["schedule"]["runs"]
+    runs = until(lambda: status_of(environment, "backup")["schedule"]["runs"])
     assert runs[0]["manual"] is False
 
 
