@@ -431,7 +431,7 @@ FOUND: dict[str, tuple[Breaker, str]] = {
     "the record is broken": (broken_record, "there is no record of a run that ended well"),
     "it is destroyed": (after("destroy", "--yes"), "there is no record of a run that ended well"),
 }
-BREAKERS = {**FOUND, **GIVEN}
+BREAKERS = {**GIVEN, **FOUND}
 
 
 @pytest.mark.parametrize("name", BREAKERS)
