@@ -34,8 +34,9 @@ PORTS = ports_from(_FIRST)
 PLATFORM = Path(sys.executable).parent / "platform"
 _NUMBERS = itertools.count(1)
 
-#: Ends at once when asked to, so that tests do not wait for it.
-SLEEP = "sh -c 'trap true TERM; sleep 1000000 & wait; true'"
+#: Ends at once when asked to, so that tests do not wait for it, and starts nothing meanwhile.
+STAY = "trap true TERM; sleep 1000000 & wait; true"
+SLEEP = f"sh -c '{STAY}'"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

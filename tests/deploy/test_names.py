@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.deploy.conftest import Environment, until
+from tests.deploy.conftest import STAY, Environment, until
 
 #: Serves its own host name as soon as it runs.
 SERVE = "mkdir /www; hostname > /www/index.html; httpd -p 7000 -h /www"
-FOREVER = "trap true TERM; sleep 1000000 & wait; true"
 OFTEN = "interval: 1s, timeout: 5s, retries: 100"
 
 
@@ -14,7 +13,7 @@ def member(peers: str, more: str = "") -> str:
     """A member of a cluster: it is ready once it has met the others."""
     meet = f"for p in {peers}; do until wget -qO- http://$$p:7000/; do sleep 0.2; done; done; touch /met"
     return (
-        f"{{image: 'busybox:1.37', stop_grace_period: 0, command: [sh, -c, '{SERVE}; {meet}; {FOREVER}'],"
+        f"{{image: 'busybox:1.37', stop_grace_period: 0, command: [sh, -c, '{SERVE}; {meet}; {STAY}'],"
         f" healthcheck: {{test: 'test -f /met', {OFTEN}}}{more}}}"
     )
 
@@ -26,7 +25,7 @@ services:
   web:
     image: busybox:1.37
     stop_grace_period: 0
-    command: [sh, -c, '{SERVE}; {FOREVER}']
+    command: [sh, -c, '{SERVE}; {STAY}']
     expose: [7000]
     healthcheck: {{test: 'wget -qO- http://web:7000/', {OFTEN}}}
   one: {member("two three")}
@@ -35,7 +34,7 @@ services:
   ring:
     image: busybox:1.37
     stop_grace_period: 0
-    command: [sh, -c, '{RING}; {FOREVER}']
+    command: [sh, -c, '{RING}; {STAY}']
     healthcheck: {{test: 'test -f /met', {OFTEN}}}
     scale: 3
 """
@@ -44,7 +43,7 @@ HALF = f"""
     image: busybox:1.37
     stop_grace_period: 0
     scale: 2
-    command: [sh, -c, '{SERVE}; {FOREVER}']
+    command: [sh, -c, '{SERVE}; {STAY}']
     expose: [7000]
     healthcheck: {{test: 'test -f /ready', {OFTEN}}}
 """

@@ -16,17 +16,16 @@ from types import MappingProxyType
 import pytest
 
 from composeplat.local.cluster import LocalCluster
-from tests.deploy.conftest import SLEEP, Environment, an_environment
+from tests.deploy.conftest import SLEEP, STAY, Environment, an_environment
 from tests.schemas import checked, checked_event
 from tests.terminal import Terminal
 
-WAIT = "trap true TERM; sleep 1000000 & wait; true"
 TEXT = f"""\
 x-app: &app {{image: 'busybox:1.37', stop_grace_period: 0s}}
 services:
   web:
     <<: *app
-    command: [sh, -c, "httpd -p 80; echo 'grüße, 世界'; printf '\\\\033[31mred\\\\033[0m\\\\n'; {WAIT}"]
+    command: [sh, -c, "httpd -p 80; echo 'grüße, 世界'; printf '\\\\033[31mred\\\\033[0m\\\\n'; {STAY}"]
     ports: ['8080:80']
     environment: {{GREETING: 'grüße'}}
   a-service-with-quite-a-long-name: {{<<: *app, command: "{SLEEP}", scale: 2}}

@@ -129,7 +129,6 @@ def test_a_required_variable_of_the_namespace(environment: Environment) -> None:
     assert "[required-variable]" in environment.platform("deploy", "--dry-run").expect(3).stderr
 
 
-@pytest.mark.endurance
 def test_flags(environment: Environment) -> None:
     """Both feature flags may be set for all environments of a namespace."""
     variables(environment, "set", "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED=false").expect()

@@ -102,7 +102,6 @@ def test_a_service_gets_another_name(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
-@pytest.mark.endurance
 def test_a_deploy_is_killed_while_the_old_pods_end(environment: Environment) -> None:
     """The next deploy waits for them as well, although nothing but them is left of the old workload."""
     environment.deploy(named("db")).expect()

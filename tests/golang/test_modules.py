@@ -15,6 +15,7 @@ import pytest
 from composeplat.dev.helper import NOTICES
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK, MIRROR
+from tests.conftest import for_endurance
 from tests.golang.lint import OTHER_SYSTEMS
 from tests.golang.modules import go
 from tests.golang.notices import make_notices
@@ -33,16 +34,16 @@ def test_the_link() -> None:
 # The agent runs on nodes with either processor, platform-link on all of these machines.
 _NODES = (("linux", "amd64"), ("linux", "arm64"))
 _SAME_CODE = (("darwin", "amd64"), ("windows", "arm64"))
-_MACHINES = (*_NODES, *OTHER_SYSTEMS, *(pytest.param(*pair, marks=pytest.mark.endurance) for pair in _SAME_CODE))
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("system", "processor"), _MACHINES)
-def test_the_link_is_built_for_other_machines(tmp_path: Path, system: str, processor: str) -> None:
+@pytest.mark.parametrize("machine", [*_NODES, *OTHER_SYSTEMS, *for_endurance(*_SAME_CODE)], ids="-".join)
+def test_the_link_is_built_for_other_machines(tmp_path: Path, machine: tuple[str, str]) -> None:
     """The program of a person's machine is built for macOS and Windows, the agent for both processors of nodes.
 
     Each compiles Go's library for its machine: those that take the same files are built in `make endurance`.
     """
+    system, processor = machine
     for package in ("platform-link", "agent") if system == "linux" else ("platform-link",):
         output = str(tmp_path / package)
         done = go(LINK.module, "build", "-o", output, f"./{package}", GOOS=system, GOARCH=processor)
