@@ -22,7 +22,7 @@ import tempfile
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -87,7 +87,7 @@ class StateServer(ABC):
         return self
 
     def _is_ready(self) -> bool:
-        address = address_of(self.url, {})
+        address = address_of(self.url, self.variables)
         assert address is not None
         return answers(address)
 
@@ -134,6 +134,18 @@ def lock_of_another(stack: str) -> tuple[str, bytes]:
     """The object that Pulumi leaves as the lock of a stack, by a process of another machine."""
     holder = {"pid": 4711, "username": "ann", "hostname": "desk", "timestamp": "2026-11-21T10:00:00Z"}
     return f".pulumi/locks/organization/{stack}/{uuid.uuid4()}.json", json.dumps(holder).encode()
+
+
+def ask(
+    port: int, method: str, target: str, content: bytes, headers: Mapping[str, str] | None = None,
+    accepted: tuple[int, ...] = (http.client.OK,),
+) -> None:  # fmt: skip
+    """Send a request to a server, and check the status of its answer."""
+    connection = http.client.HTTPConnection(f"127.0.0.1:{port}")
+    connection.request(method, target, content, dict(headers or {}))
+    answer = connection.getresponse()
+    assert answer.status in accepted, answer.read()
+    connection.close()
 
 
 def _send(sent: signal.Signals, pids: Iterable[int]) -> None:
@@ -198,11 +210,7 @@ class Minio(StateServer):
         for part in (*scope.split("/"), signed):
             key_bytes = hmac.digest(key_bytes, part.encode(), "sha256")
         login = f"AWS4-HMAC-SHA256 Credential={USER}/{scope}, SignedHeaders={names}, Signature={key_bytes.hex()}"
-        connection = http.client.HTTPConnection(host)
-        connection.request("PUT", place, content, {**headers, "Authorization": login})
-        answer = connection.getresponse()
-        assert answer.status == http.client.OK, answer.read()
-        connection.close()
+        ask(self.port, "PUT", place, content, {**headers, "Authorization": login})
 
 
 class Postgres(StateServer):

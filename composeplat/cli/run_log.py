@@ -29,7 +29,7 @@ from composeplat import __version__, progress
 from composeplat.compose.variables import looks_secret
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.backend import find_data_folder
-from composeplat.engine.backend_url import secrets_of
+from composeplat.engine.backend_url import secrets_of, secrets_of_azure
 from composeplat.system.atomic import make_protected_folder
 
 MAX_FILES = 20
@@ -171,7 +171,7 @@ def environment_mask(environment: Mapping[str, str], options: Mapping[str, objec
 
     An argument can have a login too: it is refused, and the run that refuses it has a log.
     """
-    values = {value for name, value in environment.items() if looks_secret(name)}
+    values = {value for name, value in environment.items() if looks_secret(name)} | secrets_of_azure(environment)
     given = (value for value in (options or {}).values() if isinstance(value, str))
     for url in (text for text in (*environment.values(), *given) if "://" in text):
         values |= {*secrets_of(url), *([_login_of(url)] if "@" in url else [])}

@@ -25,7 +25,7 @@ from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 from composeplat.engine.backend import Backend, backend_at, find_backend, find_data_folder, own_backend
-from composeplat.engine.backend_url import URL_VARIABLE, has_login, kind_of, secrets_of, shown_url
+from composeplat.engine.backend_url import URL_VARIABLE, has_login, kind_of, shown_url
 from composeplat.engine.passphrase import (
     FILE_VARIABLE,
     VARIABLE,
@@ -136,7 +136,7 @@ class StatePlace:
         return replace(self._store(backend_at(url, os.environ, self.data_folder)), url_name=named)
 
     def _store(self, backend: Backend) -> StateStore:
-        progress.hide(secrets_of(backend.url))
+        progress.hide(backend.secrets)
         return StateStore(
             backend=backend,
             data_folder=self.data_folder,

@@ -18,7 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.backend_url import URL_VARIABLE, file_url, folder_of, kind_of, shown_url
+from composeplat.engine.backend_url import (
+    URL_VARIABLE,
+    file_url,
+    folder_of,
+    kind_of,
+    secrets_of,
+    secrets_of_azure,
+    shown_url,
+)
 from composeplat.system.atomic import (
     OfAnotherUser,
     WritableByOthers,
@@ -119,6 +127,8 @@ class Backend:
     variables: Mapping[str, str]
     folder: Path | None = None
     """The folder of a file backend: its state can be read without running Pulumi."""
+    secrets: frozenset[str] = frozenset()
+    """What no message may have of the URL and of the login."""
 
     @property
     def shown(self) -> str:
@@ -165,7 +175,8 @@ def backend_at(url: str, environment: Mapping[str, str], data_folder: DataFolder
         address = {URL_VARIABLE: f"file://{local}{mark}{query}"}
         return Backend(f"file://{local}", {**address, **token, **passphrase}, folder_of(local))
     address = {URL_VARIABLE: url} if url else {}
-    return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase})
+    secrets = secrets_of(url) | secrets_of_azure(environment)
+    return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase}, secrets=secrets)
 
 
 def _configured_url(environment: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """Monitor whether a state backend answers, beside runs of Pulumi, which would wait for its answer without end.
 
 Owns how a server is asked that needs no login for it, and how long its silence is borne.
-Must not read a state. Services of the clouds and folders are not asked: Pulumi's own limits apply there.
+Must not read a state. Amazon's own servers and folders are not asked: Pulumi's own limits apply there.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Must not open a connection.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -22,6 +22,12 @@ _OTHER_NAMES = {"postgresql": "postgres", "gcs": "gs", "azure": "azblob"}
 #: Parameters of a URL that are a login.
 _SECRET_PARAMETERS = re.compile(r"password|passwd|secret|token|signature|(?:^|_)sig$|(?:^|_)key$", re.IGNORECASE)
 _POSTGRES_PORT, _HTTP_PORT, _HTTPS_PORT = 5432, 80, 443
+_GOOGLE_DOMAIN, _AZURE_DOMAIN = "googleapis.com", "blob.core.windows.net"
+#: With one of these, Pulumi's client for Azure reads its server from there.
+_AZURE_CONNECTIONS = ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGEBLOB_CONNECTIONSTRING")
+_AZURE_LOGINS = (*_AZURE_CONNECTIONS, "AZURE_STORAGE_SAS_TOKEN")
+_LOCAL = ("127.0.0.1", "localhost")
+_AZURE_SECRET = re.compile(r"(?:^|[?&;=])(?:sig|AccountKey)=([^&;]+)")
 _LOGIN = re.compile(r"(?:(?<=://)|^)[^/?#]*@")
 _PASSWORD_IN_TEXT = re.compile(r"(://[^\s/:@]*):[^\s/@]*@")
 _MIN_SECRET_CHARS = 4
@@ -83,7 +89,16 @@ def has_login(url: str) -> bool:
 
 def secrets_of(url: str) -> frozenset[str]:
     """Return the texts that no message may have: secrets in each form in which a program prints them."""
-    found = {form for value in _secret_values(url) for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    return _all_forms(_secret_values(url))
+
+
+def secrets_of_azure(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the secrets within the variables of a login to Azure: it sends a signature as a parameter of each URL."""
+    return _all_forms(key for name in _AZURE_LOGINS for key in _AZURE_SECRET.findall(environment.get(name, "")))
+
+
+def _all_forms(values: Iterable[str]) -> frozenset[str]:
+    found = {form for value in values for form in (value, unquote(value), quote(unquote(value), safe=""))}
     return frozenset(value for value in found if len(value) >= _MIN_SECRET_CHARS)
 
 
@@ -121,13 +136,13 @@ class BackendAddress:
 
 
 def address_of(url: str, environment: Mapping[str, str]) -> BackendAddress | None:
-    """Return the address of a backend that is a server of its own; none for files and for the clouds' services."""
+    """Return the address of a backend; none for files, for Amazon's own, and where it is not known."""
     try:
         parts = urlsplit(url)
         if parts.scheme == "postgres":
             return _postgres_address(parts, environment)
-        server = _s3_endpoint(parts.query, environment) if parts.scheme == "s3" else url
-        parts = urlsplit(server)
+        find_server = _STORAGE_SERVERS.get(parts.scheme)
+        parts = urlsplit(find_server(dict(parse_qsl(parts.query)), environment)) if find_server else parts
         if parts.scheme not in ("http", "https") or not parts.hostname:
             return None
         has_tls = parts.scheme == "https"
@@ -148,11 +163,36 @@ def _postgres_address(parts: SplitResult, environment: Mapping[str, str]) -> Bac
     return BackendAddress(host=host, port=port, is_postgres=True)
 
 
-def _s3_endpoint(query: str, environment: Mapping[str, str]) -> str:
+def _s3_server(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """Return the URL of a server with the protocol of S3; empty for Amazon's own."""
-    given = dict(parse_qsl(query))
     endpoint = given.get("endpoint") or environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     if not endpoint or "://" in endpoint:
         return endpoint or ""
     is_plain = "true" in (given.get("disableSSL", "").lower(), given.get("disable_https", "").lower())
     return f"{'http' if is_plain else 'https'}://{endpoint}"
+
+
+def _google_server(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    emulator = environment.get("STORAGE_EMULATOR_HOST")
+    if emulator:
+        return emulator if "://" in emulator else f"http://{emulator}"
+    return f"https://storage.{given.get('universe_domain') or _GOOGLE_DOMAIN}"
+
+
+def _azure_server(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Return the URL of a storage account; empty where a connection string or a network of caches has it."""
+    account = given.get("storage_account") or environment.get("AZURE_STORAGE_ACCOUNT")
+    is_cached = "cdn" in given or "AZURE_STORAGE_IS_CDN" in environment
+    if not account or is_cached or any(environment.get(name) for name in _AZURE_CONNECTIONS):
+        return ""
+    scheme = given.get("protocol") or environment.get("AZURE_STORAGE_PROTOCOL") or "https"
+    domain = given.get("domain") or environment.get("AZURE_STORAGE_DOMAIN") or _AZURE_DOMAIN
+    is_emulator = given.get("localemu") or environment.get("AZURE_STORAGE_IS_LOCAL_EMULATOR")
+    return f"{scheme}://{domain}" if is_emulator or domain.startswith(_LOCAL) else f"{scheme}://{account}.{domain}"
+
+
+_STORAGE_SERVERS: Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], str]] = {
+    "s3": _s3_server,
+    "gs": _google_server,
+    "azblob": _azure_server,
+}

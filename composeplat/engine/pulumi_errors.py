@@ -19,6 +19,7 @@ FULL_DISK, FREE_SPACE = "the state can't be written: the disk is full", "free so
 #: An error that a component raised as ``pulumi.RunError``, which Pulumi writes twice.
 _OF_OUR_PROGRAM = re.compile(r"(?P<why>.+) an unhandled error occurred: (?P=why)")
 _MAX_QUOTED_CHARS = 600
+_NO_LOGIN = "no login for the state backend was found"
 _AGAIN = "then run this again: what was done is recorded, or found by its labels"
 
 
@@ -135,9 +136,14 @@ _BACKEND_FAILURES = (
         "let this user write in the database; a standby of PostgreSQL is read-only",
     ),
     _Row(
-        r"NoSuchBucket",
+        r"NoSuchBucket|googleapi: Error 404: (?:The specified bucket does not exist|Not Found)",
         "the bucket of the state does not exist",
         "create it, or correct PULUMI_BACKEND_URL",
+    ),
+    _Row(
+        r"ERROR CODE: ContainerNotFound",
+        "the storage container of the state does not exist",
+        "create it: az storage container create; or correct PULUMI_BACKEND_URL",
     ),
     _Row(
         r"(?:api error )?(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken): ([^.]*)",
@@ -150,14 +156,64 @@ _BACKEND_FAILURES = (
         "let this user list, read, write and delete the objects of the bucket",
     ),
     _Row(
-        r"get identity: get credentials: |could not find default credentials|no valid credential sources",
-        "no login for the state backend was found",
+        r"get identity: get credentials: |no valid credential sources",
+        _NO_LOGIN,
         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the tool of the cloud",
+    ),
+    _Row(
+        r"unable to find gcp credentials",
+        _NO_LOGIN,
+        "gcloud auth application-default login; or set GOOGLE_APPLICATION_CREDENTIALS to the file of a key",
+    ),
+    _Row(
+        r"unable to parse credentials from \$GOOGLE_CREDENTIALS",
+        "the login for the state backend can't be read: GOOGLE_CREDENTIALS is not the JSON of a key",
+        "set it to the content of the file, not to its path",
+    ),
+    _Row(
+        r"(?:oauth2: (?:cannot fetch token: )?|googleapi: Error 401: )(.*?)(?: Response: |$)",
+        "the state backend refused the login: {0}",
+        "log in again: gcloud auth application-default login",
+    ),
+    _Row(
+        r"googleapi: Error 403: (.*)",
+        "the state backend refused the request: {0}",
+        "let this user list, read, write and delete the objects of the bucket: roles/storage.objectAdmin",
+    ),
+    _Row(
+        r"DefaultAzureCredential: failed to acquire a token",
+        _NO_LOGIN,
+        "az login; or set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+    ),
+    _Row(
+        r"azureblob: Options.AccountName is required",
+        "the storage account of the state backend is not known",
+        "set AZURE_STORAGE_ACCOUNT, or add ?storage_account=NAME to PULUMI_BACKEND_URL",
+    ),
+    _Row(
+        r"azblob.NewSharedKeyCredential: decode account key: ",
+        "the login for the state backend can't be read: AZURE_STORAGE_KEY is not base64",
+        "az storage account keys list --account-name NAME",
+    ),
+    _Row(
+        r"RESPONSE 40[13]: \d+ (Server failed to authenticate[^.]*)",
+        "the state backend refused the login: {0}",
+        "correct AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or log in again: az login",
+    ),
+    _Row(
+        r"RESPONSE 403: \d+ (.*?)\.? ERROR CODE: Authorization",
+        "the state backend refused the request: {0}",
+        "let this user list, read, write and delete the blobs of the container: role Storage Blob Data Contributor",
     ),
     _Row(
         r"(?:Invalid region|missing (?:\S+ )?region|not resolve endpoint).*",
         "the region of the state's bucket is not known",
         "add ?region=REGION to PULUMI_BACKEND_URL, or set AWS_REGION",
+    ),
+    _Row(
+        r'blob \([^"]*(?:"[^"]*"\) )?\(?code=\w+\): \w+ "[^"]*": (.*)',
+        "the state backend can't be reached: {0}",
+        "check that it runs, and PULUMI_BACKEND_URL; " + _AGAIN,
     ),
     _Row(
         r"(?:failed to ping PostgreSQL|request send failed|failed to connect to PostgreSQL)[:,] (?:.*: )?"

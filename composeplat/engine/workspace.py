@@ -21,7 +21,6 @@ from composeplat import progress
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
 from composeplat.engine.backend_health import health_of
-from composeplat.engine.backend_url import secrets_of
 from composeplat.engine.moved_mark import forget_begun, moved_mark, read_moved
 from composeplat.engine.new_state import packs_states, read_salt, write_new_state
 from composeplat.engine.operation_log import log_operation
@@ -66,7 +65,7 @@ class Workspace:
         self.data_folder = find_data_folder(self.environment)
         self.data_folder.prepare()
         self.backend = find_backend(self.environment, self.data_folder, self.cluster)
-        progress.hide(secrets_of(self.backend.url))
+        progress.hide(self.backend.secrets)
         self.folder = self.data_folder.stack(self.backend.url, self.environment_name, self.namespace)
         self.backend = self.backend.for_stack(PassphraseChange(self.folder).file)
         with writing(self.folder):

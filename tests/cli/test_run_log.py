@@ -199,6 +199,7 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
         pytest.param({"API_TOKEN": "hunter2"}, "a hunter2", id="by-its-name"),
         pytest.param({"HTTPS_PROXY": "http://me:hunter2@proxy:3128"}, "to http://me:hunter2@proxy", id="in-a-url"),
         pytest.param({"STATE": "postgres://db/x?password=hunter2"}, "wrong password hunter2", id="in-a-parameter"),
+        pytest.param({"AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=hunter2"}, "?sig=hunter2&sv=1", id="in-a-signature"),
     ],
 )
 def test_the_environment_is_masked(variables: dict[str, str], text: str) -> None:

@@ -1,4 +1,4 @@
-"""States in backends that several people share: a bucket (MinIO), PostgreSQL, and files on a share.
+"""States in backends that several people share: buckets (MinIO, Google, Azure), PostgreSQL, and files on a share.
 
 Nothing is lost, and nothing made twice: with two machines at once, after a lock that was left, and when the backend
 goes away while objects are applied.
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from composeplat.system.processes import session_members
+from tests.cloud_servers import Azure, Google
 from tests.conftest import for_endurance
 from tests.deploy.conftest import Environment, Ran, until
 from tests.deploy.test_trouble import HEAD, STUCK, Begun, begin, identities
@@ -46,6 +47,18 @@ def minio() -> Iterator[Minio]:
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     with Postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def google() -> Iterator[Google]:
+    with Google() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[Azure]:
+    with Azure() as server:
         yield server
 
 
@@ -100,7 +113,7 @@ def output_of(ran: Ran) -> str:
     return ran.stdout + ran.stderr + log
 
 
-@pytest.mark.parametrize("server", ["postgres", *for_endurance("minio")], indirect=True)
+@pytest.mark.parametrize("server", ["postgres", *for_endurance("minio", "google", "azure")], indirect=True)
 def test_from_the_first_deploy_to_the_end(environment: Environment, server: StateServer) -> None:
     """Deploy, preview, change and destroy work with the backend, and neither it nor any message has a secret."""
     shared = variables_of(server)
@@ -123,7 +136,7 @@ def test_from_the_first_deploy_to_the_end(environment: Environment, server: Stat
     assert environment.names() == {"PersistentVolumeClaim/data"}
 
 
-@pytest.mark.parametrize("shared", ["minio", *for_endurance("files", "postgres")], indirect=True)
+@pytest.mark.parametrize("shared", ["minio", *for_endurance("files", "postgres", "google", "azure")], indirect=True)
 def test_the_history_and_a_rollback(environment: Environment, shared: dict[str, str], tmp_path: Path) -> None:
     """Another machine sees both deployments, and rolls the last one back with the values that it never had."""
     environment.variables.update(shared)
@@ -140,7 +153,7 @@ def test_the_history_and_a_rollback(environment: Environment, shared: dict[str, 
     assert base64.b64decode(secret["data"]["DB_PASSWORD"]) == b"one"
 
 
-@pytest.mark.parametrize("shared", ["postgres", *for_endurance("files", "minio")], indirect=True)
+@pytest.mark.parametrize("shared", ["postgres", *for_endurance("files", "minio", "google", "azure")], indirect=True)
 def test_two_machines_at_once(environment: Environment, shared: dict[str, str], tmp_path: Path) -> None:
     """While one machine deploys, another one is refused, with the owner; then it continues from there."""
     environment.variables.update(shared)
@@ -159,7 +172,7 @@ def test_two_machines_at_once(environment: Environment, shared: dict[str, str], 
     assert "if it is gone for good: platform state unlock\n" in refused.stderr
 
 
-@pytest.mark.parametrize("shared", ["files", *for_endurance("minio", "postgres")], indirect=True)
+@pytest.mark.parametrize("shared", ["files", *for_endurance("minio", "postgres", "google", "azure")], indirect=True)
 def test_a_lock_that_is_left(environment: Environment, shared: dict[str, str], tmp_path: Path) -> None:
     """The lock of a run that was killed names its owner on other machines; on its own, the next deploy removes it."""
     environment.variables.update(shared)
@@ -196,7 +209,7 @@ def kill_in_the_middle(environment: Environment) -> None:
     kill_all(running, environment)
 
 
-@pytest.mark.parametrize("server", ["postgres", *for_endurance("minio")], indirect=True)
+@pytest.mark.parametrize("server", ["postgres", *for_endurance("minio", "google", "azure")], indirect=True)
 def test_the_backend_goes_away(environment: Environment, server: StateServer) -> None:
     """A backend that dies while objects are applied ends the run with a message; the next deploy continues."""
     environment.variables.update(variables_of(server))
@@ -222,7 +235,7 @@ def test_the_backend_goes_away(environment: Environment, server: StateServer) ->
     environment.platform("preview", "--expect-no-changes").expect()
 
 
-@pytest.mark.parametrize("server", ["minio", *for_endurance("postgres")], indirect=True)
+@pytest.mark.parametrize("server", ["minio", *for_endurance("postgres", "google", "azure")], indirect=True)
 def test_the_backend_restarts(environment: Environment, server: StateServer) -> None:
     """A backend that is back within seconds is not noticed by the deploy."""
     environment.variables.update(variables_of(server))

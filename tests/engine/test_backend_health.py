@@ -84,11 +84,13 @@ def test_message() -> None:
         ("postgres://me:abcd@db/x", {"HTTPS_PROXY": "http://p"}, True),
         ("https://pulumi.example.com", {}, True),
         ("https://pulumi.example.com", {"HTTPS_PROXY": "http://p"}, False),
-        ("gs://b", {}, False),
+        ("gs://b", {}, True),
+        ("gs://b", {"HTTPS_PROXY": "http://p"}, False),
+        ("s3://b", {}, False),
     ],
 )
 def test_health_of(url: str, environment: dict[str, str], *, is_asked: bool) -> None:
-    """Services of the clouds are not asked, nor servers behind a proxy; the name has no login."""
+    """Amazon's own servers are not asked, nor those behind a proxy; the name has no login."""
     health = health_of(url, environment)
 
     assert (health.address is not None) == is_asked

@@ -12,10 +12,12 @@ from composeplat.engine.backend_url import (
     kind_of,
     redact,
     secrets_of,
+    secrets_of_azure,
     shown_url,
 )
 
 LOGIN = "postgres://me:s3cret%40x@db.example.com/state?sslmode=disable"
+ACCOUNT = {"AZURE_STORAGE_ACCOUNT": "team"}
 MINIO = "s3://b?region=us-east-1&endpoint=127.0.0.1:9000"
 
 
@@ -102,11 +104,39 @@ def test_unknown_kinds(url: str, hint: str) -> None:
         ("s3://b", {"AWS_ENDPOINT_URL": "https://h"}, BackendAddress(host="h", port=443, has_tls=True)),
         ("https://pulumi.example.com", {}, BackendAddress(host="pulumi.example.com", port=443, has_tls=True)),
         ("s3://b", {}, None),
-        ("gs://b", {}, None),
+        ("gs://b", {}, BackendAddress(host="storage.googleapis.com", port=443, has_tls=True)),
+        ("gs://b?universe_domain=a.example", {}, BackendAddress(host="storage.a.example", port=443, has_tls=True)),
+        ("gs://b", {"STORAGE_EMULATOR_HOST": "h:5"}, BackendAddress(host="h", port=5)),
+        ("gs://b", {"STORAGE_EMULATOR_HOST": "https://h"}, BackendAddress(host="h", port=443, has_tls=True)),
+        ("azblob://c", {}, None),
+        ("azblob://c", ACCOUNT, BackendAddress(host="team.blob.core.windows.net", port=443, has_tls=True)),
+        (
+            "azblob://c?storage_account=other&domain=a.example&protocol=http", ACCOUNT,
+            BackendAddress(host="other.a.example", port=80),
+        ),
+        ("azblob://c?domain=localhost:5&protocol=http", ACCOUNT, BackendAddress(host="localhost", port=5)),
+        ("azblob://c?domain=h:5&localemu=true", ACCOUNT, BackendAddress(host="h", port=5, has_tls=True)),
+        ("azblob://c?cdn=true", ACCOUNT, None),
+        ("azblob://c", {**ACCOUNT, "AZURE_STORAGE_CONNECTION_STRING": "BlobEndpoint=https://h"}, None),
         ("file:///a", {}, None),
         ("postgres://h:port/x", {}, None),
     ],
-)
+)  # fmt: skip
 def test_address_of(url: str, environment: dict[str, str], address: BackendAddress | None) -> None:
-    """A server has an address; folders and the clouds' own services have none."""
+    """A server has an address, so have Google's and Azure's; folders and Amazon's own have none."""
     assert address_of(url, environment) == address
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AZURE_STORAGE_SAS_TOKEN", "sv=2025-05-05&sig=abcd%2Befgh"),
+        ("AZURE_STORAGE_SAS_TOKEN", "?sig=abcd+efgh"),
+        ("AZURE_STORAGE_CONNECTION_STRING", "AccountName=team;AccountKey=abcd+efgh;EndpointSuffix=core.windows.net"),
+        ("AZURE_STORAGE_CONNECTION_STRING", "BlobEndpoint=https://h/;SharedAccessSignature=sig=abcd%2Befgh&sv=1"),
+        ("AZURE_STORAGEBLOB_CONNECTIONSTRING", "SharedAccessSignature=sv=1&sig=abcd%2Befgh"),
+    ],
+)
+def test_secrets_of_azure(variable: str, value: str) -> None:
+    """A signature and a key within a variable are secrets, as they are and as a URL has them."""
+    assert secrets_of_azure({variable: value, "OTHER": "sig=other"}) == {"abcd+efgh", "abcd%2Befgh"}

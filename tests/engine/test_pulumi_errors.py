@@ -7,10 +7,13 @@ import pytest
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.pulumi_errors import explain
 
-READ = 'error: read ".pulumi/meta.yaml": blob (key ".pulumi/meta.yaml") (code=Unknown): operation error S3: GetObject, '
+BLOB = 'error: read ".pulumi/meta.yaml": blob (key ".pulumi/meta.yaml") (code=Unknown): '
+READ = f"{BLOB}operation error S3: GetObject, "
+GET = f'{BLOB}Get "https://storage.googleapis.com/state/.pulumi%2Fmeta.yaml"'
 OPEN = 'error: unable to open state database "postgres://me:****@db/state": '
 AGAIN = "then run this again: what was done is recorded, or found by its labels"
 REACH = f"check that it runs, and PULUMI_BACKEND_URL; {AGAIN}"
+GOOGLE_LOGIN = "log in again: gcloud auth application-default login"
 KEYS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the tool of the cloud"
 
 
@@ -23,6 +26,45 @@ KEYS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the tool
             "no login for the state backend was found",
             KEYS,
             id="no-credentials",
+        ),
+        pytest.param(
+            f'{GET}: oauth2: "invalid_grant" "Token has been expired or revoked."',
+            'the state backend refused the login: "invalid_grant" "Token has been expired or revoked."',
+            GOOGLE_LOGIN,
+            id="google-expired",
+        ),
+        pytest.param(
+            f"{GET}: oauth2: cannot fetch token: 400 Bad Request Response: {{}}",
+            "the state backend refused the login: 400 Bad Request",
+            GOOGLE_LOGIN,
+            id="google-no-token",
+        ),
+        pytest.param(
+            f"{BLOB}googleapi: Error 401: Invalid Credentials, authError",
+            "the state backend refused the login: Invalid Credentials, authError",
+            GOOGLE_LOGIN,
+            id="google-refused-login",
+        ),
+        pytest.param(
+            f"{BLOB}googleapi: Error 403: ann does not have storage.objects.list access., forbidden",
+            "the state backend refused the request: ann does not have storage.objects.list access., forbidden",
+            "let this user list, read, write and delete the objects of the bucket: roles/storage.objectAdmin",
+            id="google-access-denied",
+        ),
+        pytest.param(
+            f"{BLOB}googleapi: Error 404: The specified bucket does not exist., notFound",
+            "the bucket of the state does not exist",
+            "create it, or correct PULUMI_BACKEND_URL",
+            id="google-no-bucket",
+        ),
+        pytest.param(
+            f"{BLOB}GET https://team.blob.core.windows.net/state\n{'-' * 80}\nRESPONSE 403: 403 This request is not"
+            " authorized to perform this operation using this permission.\n"
+            f"ERROR CODE: AuthorizationPermissionMismatch\n{'-' * 80}",
+            "the state backend refused the request: This request is not authorized to perform this operation using this"
+            " permission",
+            "let this user list, read, write and delete the blobs of the container: role Storage Blob Data Contributor",
+            id="azure-access-denied",
         ),
         pytest.param(
             f"{READ}https response error StatusCode: 403, RequestID: 1, api error AccessDenied: Access Denied.",
