@@ -397,6 +397,7 @@ volumes: {data: }
 @pytest.mark.endurance
 def test_a_deploy_right_after_a_restart(cluster: LocalCluster, project: Project, tmp_path: Path) -> None:
     """Containers that ended with their node, and init containers that run once more, are no failures."""
+    cluster.start()
     push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
     with an_environment(cluster, project({}).path, tmp_path) as environment:
         environment.write(RESTARTED)

@@ -32,7 +32,8 @@ func stream(ctx context.Context, run remotecommand.Executor, options remotecomma
 	w := &waits{}
 	ctx, end := context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: w.setConnection}))
 	defer end()
-	if options.Stdin != nil {
+	// A person sees that nothing is answered, and types little.
+	if options.Stdin != nil && !options.Tty {
 		options.Stdin = &waitingReader{Reader: options.Stdin, waits: w}
 	}
 	if options.Stdout != nil {
@@ -93,21 +94,18 @@ func (w *waitingWriter) Write(text []byte) (int, error) {
 	return w.Writer.Write(text)
 }
 
-// waitingReader counts as a stream that waits from the end of a read to the next one: its content is sent meanwhile.
+// waitingReader counts as a stream that waits once it has given something: buffers on the way take megabytes, so nothing
+// shows that the program has read all.
 type waitingReader struct {
 	io.Reader
-	waits   *waits
-	isGiven bool
+	waits    *waits
+	hasGiven bool
 }
 
 func (r *waitingReader) Read(text []byte) (int, error) {
-	if r.isGiven {
-		r.isGiven = false
-		r.waits.add(-1)
-	}
 	length, err := r.Reader.Read(text)
-	if length > 0 {
-		r.isGiven = true
+	if length > 0 && !r.hasGiven {
+		r.hasGiven = true
 		r.waits.add(1)
 	}
 	return length, err

@@ -3,8 +3,10 @@ package machine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,33 +91,48 @@ func TestOutputThatIsPausedForLongArrives(t *testing.T) {
 
 func TestInputThatIsNotReadForLongArrives(t *testing.T) {
 	t.Parallel()
-	server := upgrading(t, func(connection *websocket.Conn) {
-		time.Sleep(aWait)
-		length := 0
-		for length < len(large) {
-			kind, text, err := connection.ReadMessage()
-			must(t, err)
-			if kind == websocket.BinaryMessage && text[0] == inputChannel {
-				length += len(text) - 1
+	// The shorter one is sent as a whole: the buffers of the connection take it.
+	for _, content := range [][]byte{large, large[:1<<10]} {
+		t.Run(strconv.Itoa(len(content)), func(t *testing.T) {
+			t.Parallel()
+			server := upgrading(t, func(connection *websocket.Conn) {
+				time.Sleep(aWait)
+				length := 0
+				for length < len(content) {
+					kind, text, err := connection.ReadMessage()
+					must(t, err)
+					if kind == websocket.BinaryMessage && text[0] == inputChannel {
+						length += len(text) - 1
+					}
+				}
+				send(t, connection, outputChannel, []byte(strconv.Itoa(length)))
+				succeed(t, connection)
+			})
+			var output bytes.Buffer
+			must(t, streamOver(t, server, remotecommand.StreamOptions{Stdin: bytes.NewReader(content), Stdout: &output}))
+			if output.String() != strconv.Itoa(len(content)) {
+				t.Fatalf("%s of %d bytes", output.String(), len(content))
 			}
-		}
-		send(t, connection, outputChannel, []byte(strconv.Itoa(length)))
-		succeed(t, connection)
-	})
-	var output bytes.Buffer
-	must(t, streamOver(t, server, remotecommand.StreamOptions{Stdin: bytes.NewReader(large), Stdout: &output}))
-	if output.String() != strconv.Itoa(len(large)) {
-		t.Fatalf("%s of %d bytes", output.String(), len(large))
+		})
 	}
 }
 
-func TestAStreamWaitsWhileItsContentIsOnItsWay(t *testing.T) {
+func TestInputThatIsTypedDoesNotHoldACommand(t *testing.T) {
+	t.Parallel()
+	server := upgrading(t, func(*websocket.Conn) {})
+	err := streamOver(t, server, remotecommand.StreamOptions{Stdin: strings.NewReader("ls\n"), Tty: true})
+	isLoss(t, explainLoss(err), "nothing was received for a minute")
+}
+
+func TestAStreamWaitsOnceItHasGivenContent(t *testing.T) {
 	t.Parallel()
 	w := &waits{}
-	reader := &waitingReader{Reader: bytes.NewReader([]byte("ab")), waits: w}
-	for step, expected := range []int{1, 1, 0, 0} {
-		_, err := reader.Read(make([]byte, 1))
-		if (err == io.EOF) != (step > 1) || w.streams != expected {
+	reader := &waitingReader{Reader: io.MultiReader(strings.NewReader(""), strings.NewReader("ab")), waits: w}
+	if w.streams != 0 {
+		t.Fatal("it waits before it has given anything")
+	}
+	for step, expected := range []error{nil, nil, io.EOF, io.EOF} {
+		if _, err := reader.Read(make([]byte, 1)); !errors.Is(err, expected) || w.streams != 1 {
 			t.Fatalf("step %d: %d wait, %v", step, w.streams, err)
 		}
 	}
