@@ -10,7 +10,8 @@ import pytest
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import FRONTDOOR
 from tests.golang import lint as linting
-from tests.golang.lint import lint
+from tests.golang.lint import OTHER_SYSTEMS, lint
+from tests.golang.modules import MODULES, go
 
 _UNUSED = "\nfunc unused() {}\n"
 
@@ -54,3 +55,12 @@ def test_a_module_that_passed_is_not_linted_again(
 
     append(module / "main.go", _UNUSED)
     assert [finding.partition(": ")[2] for finding in lint(module, cache)] == ["func unused is unused (U1000)"]
+
+
+@pytest.mark.parametrize("system", ["linux", *(system for system, _ in OTHER_SYSTEMS)])
+def test_each_system_has_one_set_of_files(system: str) -> None:
+    """No file is for one processor alone, so a system that is vetted for one is vetted for all."""
+    form = "{{.ImportPath}} {{.GoFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}"
+    for module in MODULES:
+        amd, arm = (go(module, "list", "-f", form, "./...", GOOS=system, GOARCH=name) for name in ("amd64", "arm64"))
+        assert (amd.returncode, amd.stdout) == (0, arm.stdout)
