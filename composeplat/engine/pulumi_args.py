@@ -62,11 +62,11 @@ def _build_args(images: Collection[str], state: Mapping[str, Any], *, is_forced:
     return repeat_flag("--exclude", sorted(images))
 
 
-def image_args(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild], *, force: bool) -> list[str]:
-    """The arguments of a run that builds these images and does nothing else."""
-    urns = {image_urn(plan, image) for image in images}
-    excluded = resources_except(plan, urns, state)
-    args = ["--stack", plan.namespace, "--suppress-outputs", *repeat_flag("--exclude", excluded)]
+def image_args(part: Plan, state: Mapping[str, Any], *, force: bool) -> list[str]:
+    """The arguments of a run that builds the images of this part of a plan and does nothing else."""
+    urns = {image_urn(part, image) for image in part.images}
+    excluded = resources_besides_images(part, state)
+    args = ["--stack", part.namespace, "--suppress-outputs", *repeat_flag("--exclude", excluded)]
     return [*args, *_build_args(urns, state, is_forced=True)] if force else args
 
 
@@ -123,15 +123,20 @@ def _names(part: Plan, plan: Plan) -> set[ResourceName | None]:
     }
 
 
-def resources_except(plan: Plan, images: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
-    """The URNs and patterns of all resources but some images: a build leaves those as they are."""
+def part_of_images(plan: Plan, images: Collection[ImageBuild]) -> Plan:
+    """The part of a plan that a build of some images registers: these and their services, as a deploy of some does."""
+    builders = {image.service for image in images}
+    services = tuple(service for service in plan.services if service.name in builders)
+    return replace(plan, services=services, images=tuple(images), endpoints=())
+
+
+def resources_besides_images(part: Plan, state: Mapping[str, Any]) -> Iterable[str]:
+    """The URNs and patterns of all resources but the images of a part: a build leaves those as they are."""
     yield from ("**$kubernetes:**", "**::pulumi:providers:kubernetes::**")
-    name = partial(ResourceName.make, plan.environment)
-    registered = {name(ResourceKind.SERVICE, service.cluster_name) for service in plan.services}
-    registered |= {name(ResourceKind.ENDPOINTS, endpoint.name) for endpoint in plan.endpoints}
-    known = {urn: found for urn, found in _names_by_urn(state).items() if "$kubernetes:" not in urn}
-    others = {urn for urn, found in known.items() if found not in registered}
-    yield from sorted((others | {image_urn(plan, image) for image in plan.images}) - set(images))
+    registered = _names(part, part)
+    yield from sorted(
+        urn for urn, name in _names_by_urn(state).items() if "$kubernetes:" not in urn and name not in registered
+    )
 
 
 def _names_by_urn(state: Mapping[str, Any]) -> dict[str, ResourceName | None]:

@@ -17,6 +17,7 @@ from composeplat.components.image import copy_host_content
 from composeplat.components.program import declare
 from composeplat.components.stack import ComposeStack
 from composeplat.compose.load.context_links import links_and_empty_folders
+from composeplat.engine.pulumi_args import part_of_images
 from tests.components.test_stack import SECRET, run
 from tests.conftest import Folder, Project
 
@@ -103,16 +104,17 @@ def test_secrets_are_marked(project: Project) -> None:
 
 
 def test_images_alone(project: Project) -> None:
-    """For a build nothing of the cluster is registered, not even its provider."""
-    text = "services: {web: {build: ., ports: ['80:8080'], volumes: ['data:/data']}}\nvolumes: {data: {}}\n"
+    """For a build nothing of the cluster is registered, not even its provider, and no image that is left alone."""
+    web = "{build: ., ports: ['80:8080'], volumes: ['data:/data']}"
+    text = f"services: {{web: {web}, api: {{build: .}}}}\nvolumes: {{data: {{}}}}\n"
     plan = project({"compose.yaml": text, **DOCKERFILES}).read(name="shop", registry="localhost").plan
     assert plan is not None
 
-    registered = run(lambda: declare(plan.images_only, cluster="one", gate=None, builder=""))
+    part = part_of_images(plan.images_only, plan.images_for(["web"]))
+    registered = run(lambda: declare(plan.images_only, cluster="one", gate=None, builder="", needed=part))
 
     assert registered.names == [
         ("composeplat:index:ComposeStack", "shop"),
-        ("composeplat:index:EndpointSet", "shop-endpoints/web"),
         ("composeplat:index:Service", "shop-service/web"),
         ("docker-build:index:Image", "shop-image/web"),
     ]

@@ -13,8 +13,9 @@ from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.pulumi_args import (
     deploy_args,
     former_urns,
+    part_of_images,
     registered_part,
-    resources_except,
+    resources_besides_images,
     resources_outside,
 )
 from composeplat.plan import Plan
@@ -141,12 +142,32 @@ def test_images(plan: Plan, expected: list[str], *, build: bool) -> None:
 
 
 def test_images_alone(plan: Plan) -> None:
-    """When only images are built all of the cluster is left out, and images that are not asked for."""
-    gone = f"{SERVICE}::demo-service/gone"
-    left = list(resources_except(plan, [image("web")], state(gone, f"{SERVICE}::demo-service/web")))
+    """A build leaves all of the cluster out, and all images and services that it does not register."""
+    part = part_of_images(plan.images_only, plan.images_for(["web"]))
+    kept = [f"{SERVICE}::demo-service/gone", f"{SERVICE}::demo-service/job", image("job"), image("gone")]
+    left = list(resources_besides_images(part, state(*kept, f"{SERVICE}::demo-service/web", image("web"), job("job"))))
 
     assert left[:2] == ["**$kubernetes:**", "**::pulumi:providers:kubernetes::**"]
-    assert left[2:] == sorted([gone, image("job")])
+    assert left[2:] == sorted(kept)
+
+
+def test_what_a_build_registers(project: Project) -> None:
+    """A build of some services registers their images and those below, and no image that it leaves alone."""
+    text = """\
+services:
+  web: {build: {context: ., additional_contexts: {base: 'service:base'}}, ports: ['80:80']}
+  base: {build: .}
+  other: {build: .}
+  db: {image: x}
+"""
+    plan = project(text).write({"Dockerfile": "FROM x\n"}).read(namespace="team", registry="localhost:5000").plan
+    assert plan is not None
+
+    part = part_of_images(plan.images_only, plan.images_for(["web"]))
+
+    assert [found.service for found in part.images] == ["base", "web"]
+    assert sorted(service.name for service in part.services) == ["base", "web"]
+    assert (part.objects, part.endpoints) == ((), ())
 
 
 def test_the_image_of_another_service(project: Project) -> None:

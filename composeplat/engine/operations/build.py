@@ -11,7 +11,7 @@ from composeplat.engine.checks import check_can_build
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import Outcome
-from composeplat.engine.pulumi_args import image_args, image_urn
+from composeplat.engine.pulumi_args import image_args, image_urn, part_of_images
 from composeplat.engine.stack import Stack
 from composeplat.engine.unchanged_builds import BuildCheck
 from composeplat.plan.desired import ImageBuild, Plan
@@ -49,8 +49,9 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
             stack.workspace.make_stack()
             stack.check_cluster()
             stack.mend_state()
-            args = ["up", *pulumi_runs.UNATTENDED_ARGS, *image_args(alone, stack.state, images, force=force)]
-            events, result = pulumi_runs.run_program(stack, alone, args, chosen, handlers=handlers)
+            part = part_of_images(alone, images)
+            args = ["up", *pulumi_runs.UNATTENDED_ARGS, *image_args(part, stack.state, force=force)]
+            events, result = pulumi_runs.run_program(stack, alone, args, chosen, handlers=handlers, registered=part)
             if not result.status and not monitor.causes:
                 check.keep(has_changes=bool(events.effective_changes))
             stack.stop_if_interrupted()
