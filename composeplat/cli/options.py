@@ -138,16 +138,27 @@ def make_request(
     file: list[str] | None, env_file: list[str] | None, *, kubeconfig: str, context: str, local: bool = False
 ) -> Request:
     """Make the request for the current folder; a command adds its names with :func:`dataclasses.replace`."""
+    folder = _current_folder()
     request = Request(
         files=tuple(file or ()),
-        folder=_current_folder(),
+        folder=folder,
         env_files=tuple(env_file or ()),
         env_contents=_read_pipes(env_file or ()),
-        shell=dict(os.environ),
+        shell=_read_shell(folder),
     )
     if local:
         return _for_local_cluster(request)
     return replace(request, context_namespace=read_context_namespace(kubeconfig, context))
+
+
+def _read_shell(folder: Path) -> dict[str, str]:
+    """Return the variables of the shell, with ``PWD`` as Compose has it: `make -C` and systemd leave it wrong or unset."""
+    written = os.environ.get("PWD", "")
+    try:
+        is_current = os.path.isabs(written) and os.path.samefile(written, folder)
+    except OSError:
+        is_current = False
+    return dict(os.environ) if is_current else {**os.environ, "PWD": str(folder)}
 
 
 def _read_pipes(paths: Sequence[str]) -> dict[str, bytes]:

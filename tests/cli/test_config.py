@@ -174,6 +174,23 @@ def test_variables_of_named_env_files(project: Project) -> None:
     ]
 
 
+@pytest.mark.parametrize("given", [{}, {"PWD": "/"}, {"PWD": "/no/such/folder"}, {"PWD": "."}])
+def test_the_current_folder(project: Project, given: dict[str, str]) -> None:
+    """PWD is the current folder, also where it is not set, or that of `make` before `-C`."""
+    folder = project({"compose.yaml": "services: {web: {image: a, command: '${PWD}'}}"})
+
+    assert shown(folder, "--variables", **given).splitlines()[1:] == [f"PWD   {folder.path}  shell"]
+
+
+def test_the_current_folder_by_a_link(project: Project) -> None:
+    """A shell that came by a link has that for its PWD, which stays."""
+    folder = project({"compose.yaml": "services: {web: {image: a, command: '${PWD}'}}"})
+    link = folder.path.parent / "link"
+    link.symlink_to(folder.path)
+
+    assert shown(folder, "--variables", PWD=str(link)).splitlines()[1:] == [f"PWD   {link}  shell"]
+
+
 def test_variables_as_json(project: Project) -> None:
     """In JSON, a variable that is not set has no value."""
     folder = project({"compose.yaml": "services: {web: {image: 'a${S}${U}${D:-d}'}}"})
