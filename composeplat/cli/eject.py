@@ -36,7 +36,8 @@ def run(choice: Choice, *, folder: str) -> Exit:
     if loaded_images:
         message = f"plain Pulumi can't load the image of service '{loaded_images[0]}' into the nodes"
         raise ComposeplatError(message, "push it to a registry: --registry")
-    place = Path(folder).absolute()
+    # Paths in it are relative to where it really is: `..` leaves a folder that a link names to another one.
+    place = Path(os.path.realpath(folder))
     _check_is_empty(place, folder)
     definition = [source for source in planned.loaded.files if source != "-"]
     if not definition:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,23 @@ def eject(folder: Path, place: str) -> Outcome:
     return run_here(
         "eject", "-o", place, folder=folder, KUBECONFIG=str(folder / ODD), COMPOSEPLAT_DATA=f"{folder}/data"
     )
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    """What the stack's file configures, by the names of the settings."""
+    config = json.loads((folder / "Pulumi.team.yaml").read_text())["config"]
+    return {name.removeprefix("composeplat:"): value for name, value in config.items()}
+
+
+def test_a_folder_by_a_link(folder: Path) -> None:
+    """Where the way to the folder has a link, the paths in it lead from where it really is to the definition."""
+    place = folder.parent / "far" / "away"
+    place.mkdir(parents=True)
+    (folder / "link").symlink_to(place)
+    eject(folder, "link/plain").assert_success()
+
+    (path,) = configuration(place / "plain")["files"]
+    assert (place / "plain" / path).resolve() == (folder / "compose.yaml").resolve()
 
 
 def test_a_shell_reads_the_variables(folder: Path) -> None:
