@@ -16,6 +16,7 @@ from composeplat.cli.console import write_message, write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import PLANNING, WORKING, Choice, request_for, with_choice
+from composeplat.compose.options import Request
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.backend_url import has_login
 from composeplat.engine.builder import BUILDER, builder_variables
@@ -29,29 +30,21 @@ def run(choice: Choice, *, folder: str) -> Exit:
     planned = plan_for(choice, start=False)
     if planned is None:
         return Exit.INVALID
-    if planned.plan.providers:
-        name = planned.plan.providers[0]
-        raise ComposeplatError(f"plain Pulumi can't run the provider of service '{name}'", "replace the service first")
-    loaded_images = [image.service for image in planned.plan.images if image.is_loaded]
-    if loaded_images:
-        message = f"plain Pulumi can't load the image of service '{loaded_images[0]}' into the nodes"
-        raise ComposeplatError(message, "push it to a registry: --registry")
+    request = request_for(choice)
+    _check_can_eject(planned, request)
     # Paths in it are relative to where it really is: `..` leaves a folder that a link names to another one.
     place = Path(os.path.realpath(folder))
     _check_is_empty(place, folder)
-    definition = [source for source in planned.loaded.files if source != "-"]
-    if not definition:
-        raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
     plan = planned.plan
     workspace = Workspace(
         environment_name=plan.environment, namespace=plan.namespace, target=planned.target, environment=os.environ
     )
     builder = builder_variables(os.environ, planned.target, workspace.data_folder) if plan.images else {}
     texts = ejected_files(
-        request_for(choice),
+        request,
         planned.loaded,
         place,
-        definition=definition,
+        definition=[source for source in planned.loaded.files if source != "-"],
         builder=builder.get(BUILDER, ""),
         cluster=workspace.cluster,
         salt=workspace.salt(),
@@ -64,6 +57,22 @@ def run(choice: Choice, *, folder: str) -> Exit:
     write_unmasked("".join(f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()))
     write_message(f"then: cd {shlex.quote(printable(folder))} && pulumi preview --stack {plan.namespace}\n")
     return Exit.DONE
+
+
+def _check_can_eject(planned: Planned, request: Request) -> None:
+    """Refuse a definition that plain Pulumi can't read, or not deploy."""
+    if planned.plan.providers:
+        name = planned.plan.providers[0]
+        raise ComposeplatError(f"plain Pulumi can't run the provider of service '{name}'", "replace the service first")
+    loaded_images = [image.service for image in planned.plan.images if image.is_loaded]
+    if loaded_images:
+        message = f"plain Pulumi can't load the image of service '{loaded_images[0]}' into the nodes"
+        raise ComposeplatError(message, "push it to a registry: --registry")
+    if all(source == "-" for source in planned.loaded.files):
+        raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
+    if request.env_contents:
+        hint = "name a file with --env-file, or set its variables in the shell"
+        raise ComposeplatError("an env file that is a pipe can't be ejected", hint)
 
 
 def _check_is_empty(place: Path, folder: str) -> None:

@@ -152,7 +152,7 @@ def make_request(
 
 
 def _read_shell(folder: Path) -> dict[str, str]:
-    """Return the variables of the shell, with ``PWD`` as Compose has it: `make -C` and systemd leave it wrong or unset."""
+    """Return the variables of the shell, with ``PWD`` as Compose has it: `make -C` leaves it wrong, systemd unset."""
     written = os.environ.get("PWD", "")
     try:
         is_current = os.path.isabs(written) and os.path.samefile(written, folder)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from composeplat import __version__
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.variables import env_files_to_name
 from composeplat.compose.options import SETTINGS, Request, Settings
 
 PROGRAM = '''\
@@ -36,10 +37,8 @@ def ejected_files(
     }
     config = _configuration(settings, builder, cluster)
     config["composeplat:files"] = [_relative(path, folder) for path in definition]
-    if request.env_files:
-        config["composeplat:envFiles"] = [
-            _relative(str(request.folder / env_file), folder) for env_file in request.env_files
-        ]
+    if env_files := env_files_to_name(request, loaded.folder):
+        config["composeplat:envFiles"] = [_relative(path, folder) for path in env_files]
     stack = {**({"encryptionsalt": salt} if salt else {}), "config": config}
     return {
         "Pulumi.yaml": _yaml(project),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,9 @@ def folder(seam: Seam) -> Path:
     return seam.folder
 
 
-def eject(folder: Path, place: str) -> Outcome:
-    return run_here(
-        "eject", "-o", place, folder=folder, KUBECONFIG=str(folder / ODD), COMPOSEPLAT_DATA=f"{folder}/data"
-    )
+def eject(folder: Path, place: str, *args: str, inside: str = ".", **variables: str) -> Outcome:
+    given = {"KUBECONFIG": str(folder / ODD), "COMPOSEPLAT_DATA": f"{folder}/data", **variables}
+    return run_here("eject", "-o", place, *args, folder=folder / inside, **given)
 
 
 def configuration(folder: Path) -> dict[str, Any]:
@@ -47,6 +47,37 @@ def test_a_folder_by_a_link(folder: Path) -> None:
 
     (path,) = configuration(place / "plain")["files"]
     assert (place / "plain" / path).resolve() == (folder / "compose.yaml").resolve()
+
+
+@pytest.mark.parametrize(
+    ("args", "variables", "expected"),
+    [
+        pytest.param((), {}, ["../../.env", "../.env"], id="of-the-current-folder"),
+        pytest.param(("-f", "../compose.yaml"), {}, None, id="beside-the-definition"),
+        pytest.param(("--env-file", "../b.env"), {"COMPOSE_ENV_FILES": "c.env"}, ["../../b.env"], id="by-the-option"),
+        pytest.param((), {"COMPOSE_ENV_FILES": "c.env,../b.env"}, ["../c.env", "../../b.env"], id="by-the-variable"),
+        pytest.param((), {"COMPOSE_DISABLE_ENV_FILE": "1"}, None, id="none"),
+    ],
+)
+def test_env_files(folder: Path, args: tuple[str, ...], variables: dict[str, str], expected: list[str] | None) -> None:
+    """The configuration names the env files of the command in their order, unless the program reads them anyway."""
+    (folder / "deep").mkdir()
+    for name in (".env", "b.env", "deep/.env", "deep/c.env"):
+        (folder / name).write_text("A=1\n")
+    eject(folder, "plain", *args, inside="deep", **variables).assert_success()
+
+    assert configuration(folder / "deep/plain").get("envFiles") == expected
+
+
+def test_an_env_file_that_is_a_pipe(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(writer)
+    outcome = eject(folder, "plain", "--env-file", f"/dev/fd/{reader}")
+    os.close(reader)
+
+    message = "error: an env file that is a pipe can't be ejected"
+    hint = "  hint: name a file with --env-file, or set its variables in the shell"
+    assert (outcome.status, outcome.stderr.splitlines()[-2:]) == (1, [message, hint])
 
 
 def test_a_shell_reads_the_variables(folder: Path) -> None:

@@ -99,6 +99,20 @@ def default_env_file(variables: Variables, folder: Path) -> str:
     return own if is_wanted and files.exists(Path(own)) and not os.path.isdir(own) else ""
 
 
+def env_files_to_name(request: Request, folder: Path) -> list[str]:
+    """Return the env files that another folder's program has to name to read the same variables as this command.
+
+    Without names it reads the ``.env`` beside the definition, and not that of the current folder.
+    """
+    shell = Variables.from_layers(request.shell, {}, request.platform)
+    named = _named_env_files(request, shell)
+    own = default_env_file(shell, request.folder)
+    if named or request.files or folder == request.folder or not own:
+        return named
+    beside = default_env_file(shell, folder)
+    return [beside, own] if beside else [own]
+
+
 def _named_env_files(request: Request, shell: Variables) -> list[str]:
     named = request.env_files or _split(shell.lookup("COMPOSE_ENV_FILES"), ",")
     return [os.path.join(request.folder, name) for name in named]
