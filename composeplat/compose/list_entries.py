@@ -6,6 +6,7 @@ Must not know how files are merged.
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable, Iterable, Iterator
 
 from composeplat.compose.nodes import Mapping, Node, Scalar, to_plain
@@ -70,9 +71,16 @@ def _by_port(item: Node) -> object:
 
 
 def _by_path(item: Node) -> object:
-    """Identify a file by its place: a path is relative to the folder of the file that has it."""
+    """Identify a file by its place: a path is relative to the folder of the file that has it.
+
+    As in Compose, `./a.env` and `a.env` of one folder are two.
+    """
     path = item.get("path") if isinstance(item, Mapping) else item
-    return (path.span.source.base, path.text) if isinstance(path, Scalar) else id(item)
+    if not isinstance(path, Scalar):
+        return id(item)
+    base = path.span.source.base
+    is_clean = os.path.normpath(path.text) == path.text
+    return os.path.normpath(os.path.join(base, path.text)) if is_clean else (base, path.text)
 
 
 #: Keys of a service that are a mapping, or a list of ``NAME=value``, whose entries are identified by their names.

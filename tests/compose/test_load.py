@@ -216,6 +216,21 @@ def test_paths_are_relative_to_the_first_file(project: Project) -> None:
     assert folder.read("a/one.yaml", "b/two.yaml").loaded.folder == folder.path / "a"
 
 
+def test_an_env_file_by_two_paths(project: Project) -> None:
+    """A file that an included one names too is one, in its first place; `./` makes it another, as in Compose."""
+    folder = project(
+        {
+            "compose.yaml": "include: [part/a.yaml]\nservices: {web: {env_file: x.env}, api: {env_file: ./x.env}}",
+            "part/a.yaml": "services:\n  web: &web {image: nginx, env_file: [../x.env, y.env]}\n  api: *web\n",
+            "x.env": "A=x\n",
+            "part/y.env": "A=y\n",
+        }
+    )
+
+    services = folder.read().loaded.project.services
+    assert {name: service.variables for name, service in services.items()} == {"web": {"A": "y"}, "api": {"A": "x"}}
+
+
 def test_standard_input(project: Project) -> None:
     """A dash is standard input, with paths relative to where we stand."""
     folder = project({"x.env": "A=1\n"})
