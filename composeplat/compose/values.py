@@ -243,6 +243,11 @@ def parse_path(text: str) -> str:
     return text
 
 
+def is_address(text: str) -> bool:
+    """Check for a file on another machine, which Compose fetches."""
+    return "://" in text or text.startswith(("git@", "oci:"))
+
+
 def clean_target(text: str) -> str:
     """Normalize an absolute path inside a container."""
     if not text.startswith("/"):

@@ -173,6 +173,15 @@ def test_no_definition(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("address", ["https://example.com/a.yaml", "oci://example.com/a", "git@example.com:a.git"])
+def test_a_definition_of_another_machine(project: Project, address: str) -> None:
+    """A file that Compose would fetch is refused by its own name."""
+    with pytest.raises(NoDefinition) as caught:
+        project(WEB).read("compose.yaml", address)
+
+    assert str(caught.value) == f"the Compose file must be on this machine, not '{address}'"
+
+
 @pytest.mark.parametrize(
     ("shell", "expected"),
     [

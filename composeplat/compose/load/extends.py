@@ -18,7 +18,7 @@ from composeplat.compose.load.sources import Sources
 from composeplat.compose.merge import merge, merge_service
 from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.parse.fields import Context, Field
-from composeplat.compose.values import parse_path
+from composeplat.compose.values import is_address, parse_path
 from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.compose.yaml_reader import MAX_NODES
 from composeplat.diagnostics import join_some
@@ -213,7 +213,7 @@ def real_path(path: str) -> str:
 def local_path(place: Field) -> str | None:
     """Return the path of a file on this machine; report an address."""
     text = place.value(parse_path)
-    if text and ("://" in text or text.startswith(("git@", "oci:"))):
+    if text and is_address(text):
         place.report("invalid-value", "must be a file on this machine", "fetch it, and name the file")
         return None
     return text

@@ -21,6 +21,7 @@ from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import OVERRIDE, RESET, Mapping as MappingNode, Node, Scalar, kind_of
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value, hint_of_file
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
+from composeplat.compose.values import is_address
 from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, BadSetting, VariableReferences, Variables
 from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span, quoted
 from composeplat.names import make_label
@@ -179,6 +180,10 @@ def definition_files(request: Request, variables: Variables, sources: Sources) -
     """Return the files to read, in their order: as given, or found from the current folder upwards."""
     separator = variables.lookup("COMPOSE_PATH_SEPARATOR") or os.pathsep
     named = request.files or _split(variables.lookup("COMPOSE_FILE"), separator)
+    if address := next(filter(is_address, named), ""):
+        raise NoDefinition(
+            f"the Compose file must be on this machine, not {quoted(address)}", "fetch it, and name the file"
+        )
     if named:
         return [name if name == "-" else os.path.normpath(os.path.join(request.folder, name)) for name in named]
     found = find_compose_files(request.folder)
