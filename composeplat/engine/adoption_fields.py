@@ -55,7 +55,8 @@ def _changes(before: Any, after: Any, path: Path, *, hides: bool) -> Iterator[Fi
         return
     old, new = _as_mapping(before), _as_mapping(after)
     if old is None or new is None or len(path) > _MAX_DEPTH:
-        shown = (None, None) if hides else (before, after)
+        # Variables are a whole where two have one name.
+        shown = (None, None) if hides or path[-1:] == ("env",) else (before, after)
         yield FieldChange(show_path(path), *shown)
         return
     for key in dict.fromkeys((*old, *new)):

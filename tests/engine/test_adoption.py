@@ -322,6 +322,19 @@ def managed(manager: str, **fields: Any) -> dict[str, Any]:
     return {"manager": manager, "operation": "Update", "fieldsV1": fields}
 
 
+def test_variables_of_one_name() -> None:
+    """Two variables of one name, which the API server allows, are no reason to show the values of all."""
+
+    def with_variables(*variables: dict[str, str]) -> dict[str, Any]:
+        return {"metadata": {}, "spec": {"containers": [{"name": "web", "env": list(variables)}]}}
+
+    before = with_variables({"name": "A", "value": "secret"}, {"name": "A", "value": "other"})
+
+    assert field_changes(before, with_variables({"name": "A", "value": "new"})) == (
+        FieldChange("spec.containers[web].env"),
+    )
+
+
 def test_fields_that_stay() -> None:
     """Fields of kubectl and kompose that the plan lacks are listed; those of controllers and defaults are not."""
     port = 'k:{"port":9000,"protocol":"TCP"}'
