@@ -1,4 +1,4 @@
-"""The BuildKit that builds images: the user's builder, Docker's, or the local cluster's.
+"""The BuildKit that builds images: the user's builder, Docker's, or the local cluster's; and Docker in a state.
 
 Owns the configuration folder of buildx. buildx writes into its folder, so it gets a copy of the user's builders: the
 user's own folder never changes.
@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.backend import DataFolder, writing
@@ -27,6 +28,8 @@ BUILDER = "COMPOSEPLAT_BUILDER"
 _FOLDERS = ("instances", "defaults", "activity")
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
 _UNIX = "unix://"
+DOCKER_HOST = "DOCKER_HOST"
+_PROVIDER = "pulumi:providers:docker-build"
 
 
 def builder_variables(
@@ -39,7 +42,7 @@ def builder_variables(
         return _of_user(named, users, environment, data_folder)
     if target.layout is not None:
         return _of_local_cluster(target.layout.buildkit_socket, data_folder)
-    if environment.get("DOCKER_HOST") or docker_socket.exists() or _has_current(users):
+    if environment.get(DOCKER_HOST) or docker_socket.exists() or _has_current(users):
         return _of_user("", users, environment, data_folder)
     socket = make_layout(environment).buildkit_socket
     if socket.exists():
@@ -106,3 +109,30 @@ def _of_local_cluster(socket: Path, data_folder: DataFolder) -> dict[str, str]:
 def _prepare(folder: Path) -> None:
     for name in _FOLDERS:
         os.makedirs(folder / name, exist_ok=True)
+
+
+def docker_host_of(state: Mapping[str, Any]) -> str | None:
+    """The Docker in the configuration of the provider that builds, which may be empty; None without this provider."""
+    providers = (resource for resource in state.get("resources") or () if _is_provider(resource))
+    return next((str((provider.get("inputs") or {}).get("host") or "") for provider in providers), None)
+
+
+def with_docker_host(state: Mapping[str, Any], host: str) -> dict[str, Any] | None:
+    """The state with another Docker in that configuration; None if it has this one already.
+
+    Pulumi would replace the provider, and with it each image. After a run that leaves some of these alone, such as one
+    of named services, it could not read the state any more.
+    """
+    if docker_host_of(state) in (None, host):
+        return None
+    resources = [_with_host(found, host) if _is_provider(found) else found for found in state["resources"]]
+    return {**state, "resources": resources}
+
+
+def _is_provider(resource: Mapping[str, Any]) -> bool:
+    return resource.get("type") == _PROVIDER and not resource.get("delete")
+
+
+def _with_host(provider: Mapping[str, Any], host: str) -> dict[str, Any]:
+    values = {part: {**(provider.get(part) or {}), "host": host} for part in ("inputs", "outputs")}
+    return {**provider, **values}

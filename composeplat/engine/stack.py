@@ -20,6 +20,7 @@ from composeplat.cluster.live_list import wait_for
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError, join_and_count
+from composeplat.engine.builder import DOCKER_HOST, with_docker_host
 from composeplat.engine.deployer import Deployer
 from composeplat.engine.monitor import ProgressHandler
 from composeplat.engine.outcomes import Failure
@@ -84,10 +85,11 @@ class Stack:
         return self.workspace.read_state() or {}
 
     def mend_state(self) -> None:
-        """Remove pending operations from the state, and repair its order."""
+        """Remove pending operations from the state, repair its order, and note the Docker of this run in it."""
         if self.workspace.repair_order():
             self.note("repaired the state: a resource came before another one that it depends on")
         self.workspace.drop_pending()
+        self.workspace.change_state(lambda state: with_docker_host(state, self.variables.get(DOCKER_HOST, "")))
 
     @contextlib.contextmanager
     def lock(self, what: str) -> Iterator[None]:

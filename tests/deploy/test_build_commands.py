@@ -131,6 +131,23 @@ def test_which_are_built(built: Environment) -> None:
     assert {name: pod(built, name) for name in ("api", "db")} == {name: pods[name] for name in ("api", "db")}
 
 
+def test_another_docker(built: Environment) -> None:
+    """A run with another DOCKER_HOST builds what changed, also of named services, and the state stays whole."""
+    built.deploy().expect()
+    api = image(built, "api")
+
+    for number, args in enumerate((("build", "web"), ("deploy", "web"), ("deploy", "--no-build"), ("deploy",))):
+        built.write(f"web {number}\n", "web/text")
+        other = {"DOCKER_HOST": f"tcp://127.0.0.1:{number + 1}"}
+        changes = built.platform("preview", "--json", "web", **other).expect().json["changes"]
+        assert {change["name"] for change in changes} <= {"env-image/web", "web"}
+        assert "api: building" not in built.platform(*args, **other).expect().stderr
+
+    hosts = [row["inputs"]["host"] for row in built.state()["resources"] if row["type"].endswith(":docker-build")]
+    assert (image(built, "api"), hosts) == (api, ["tcp://127.0.0.1:4"])
+    assert "building" not in built.deploy().expect().stderr
+
+
 def test_nothing_is_deployed_where_a_build_fails(built: Environment) -> None:
     """One failing build, and no other service is made or changed either; what was there continues."""
     built.write(f"{DOCKERFILE}RUN echo no such thing; exit 7\n", "web/Dockerfile")

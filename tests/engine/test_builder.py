@@ -6,13 +6,14 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.backend import DataFolder
-from composeplat.engine.builder import BUILDER, builder_variables
+from composeplat.engine.builder import BUILDER, builder_variables, with_docker_host
 from composeplat.engine.target import Target
 from composeplat.local.layout import Layout, make_layout
 
@@ -163,3 +164,31 @@ def test_a_context_of_docker(shell: dict[str, str], tmp_path: Path) -> None:
     found = builder_variables({**shell, "BUILDX_BUILDER": "far"}, target(), DataFolder(tmp_path / "data"))
 
     assert found[BUILDER] == "far"
+
+
+def build_provider(host: str | None, **more: Any) -> dict[str, Any]:
+    values = {"version": "1"} if host is None else {"version": "1", "host": host}
+    return {"type": "pulumi:providers:docker-build", "inputs": values, "outputs": values, **more}
+
+
+@pytest.mark.parametrize(
+    ("resources", "host", "expected"),
+    [
+        pytest.param([], "a", None, id="no-provider"),
+        pytest.param([build_provider("a")], "a", None, id="the-same"),
+        pytest.param([build_provider(None)], "", None, id="none-before-and-now"),
+        pytest.param([build_provider("b", delete=True)], "a", None, id="is-being-deleted"),
+        pytest.param(
+            [build_provider("b", delete=True), {"type": "x"}, build_provider("b", id="1")],
+            "a",
+            [build_provider("b", delete=True), {"type": "x"}, build_provider("a", id="1")],
+            id="another",
+        ),
+        pytest.param([build_provider("b")], "", [build_provider("")], id="none-now"),
+    ],
+)
+def test_the_docker_of_a_state(resources: list[Any], host: str, expected: list[Any] | None) -> None:
+    """A state gets the Docker of this run, so that Pulumi does not replace its provider and all images."""
+    changed = with_docker_host({"version": 3, "resources": resources}, host)
+
+    assert changed == (None if expected is None else {"version": 3, "resources": expected})

@@ -11,6 +11,7 @@ from composeplat.cluster.namespaces import is_ending
 from composeplat.diagnostics import ComposeplatError, join_and_count
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
+from composeplat.engine.builder import DOCKER_HOST, docker_host_of
 from composeplat.engine.checks import check
 from composeplat.engine.deletion import can_update, ending_namespace_error, find_leftovers
 from composeplat.engine.dev_workloads import (
@@ -93,7 +94,10 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     shown = preview_plan(api, without_pods(kept, held_back), replaced)
     chosen = plan.select_services(options.services)
     registered = registered_part(shown, options.services, parts)
-    events, result = pulumi_runs.run_program(stack, shown, args, chosen, registered=registered)
+    # A deploy notes its Docker in the state; a preview, which needs none, takes the one that is there.
+    docker = docker_host_of(state)
+    more = pulumi_runs.NO_VARIABLES if docker is None else {DOCKER_HOST: docker}
+    events, result = pulumi_runs.run_program(stack, shown, args, chosen, registered=registered, more=more)
     stack.stop_if_interrupted()
     if result.status and not events.is_refused:
         raise pulumi_runs.run_error(result, events) if is_in_order(state) else _out_of_order()

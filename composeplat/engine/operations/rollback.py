@@ -8,11 +8,11 @@ Data is never rolled back: claims stay as they are now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from composeplat.cluster.api import Api
+from composeplat.engine.builder import DOCKER_HOST, docker_host_of
 from composeplat.engine.earlier_inputs import reveal_inputs
 from composeplat.engine.events import Change, Operation
 from composeplat.engine.history import read_facts, read_history
@@ -28,8 +28,6 @@ from composeplat.engine.stack import Stack
 from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
-
-_DOCKER_HOST = "DOCKER_HOST"
 
 
 @record
@@ -47,8 +45,8 @@ class Target:
         """Set a stack up for a rollback, in which no image is built and no program of a provider runs."""
         stack.providers = Providers()
         # Pulumi refuses another configuration of its provider of builds where it leaves these alone.
-        others = {name: value for name, value in stack.variables.items() if name != _DOCKER_HOST}
-        stack.variables = {**others, **({_DOCKER_HOST: self.docker_host} if self.docker_host else {})}
+        others = {name: value for name, value in stack.variables.items() if name != DOCKER_HOST}
+        stack.variables = {**others, **({DOCKER_HOST: self.docker_host} if self.docker_host else {})}
 
 
 def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
@@ -69,7 +67,7 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
     stack.stop_if_interrupted()
     plan = restore_plan(facts["plan"], inputs, present)
     plan = replace(plan, images=_kept_images(stack, plan, present))
-    return Target(revision, plan, _docker_host(state), leaves_failure(revisions))
+    return Target(revision, plan, docker_host_of(state) or "", leaves_failure(revisions))
 
 
 def _note_left_out(stack: Stack, revisions: Iterable[Revision]) -> None:
@@ -78,16 +76,6 @@ def _note_left_out(stack: Stack, revisions: Iterable[Revision]) -> None:
             f"revision {found.number} is left out: nothing waited until it was ready, and a rollback followed it; to"
             f" deploy it all the same: platform rollback {found.number}"
         )
-
-
-def _docker_host(state: Mapping[str, Any]) -> str:
-    """Return the Docker in the configuration of the provider that builds; empty if it has none."""
-    hosts = (
-        (resource.get("inputs") or {}).get("host")
-        for resource in state.get("resources") or ()
-        if resource.get("type") == "pulumi:providers:docker-build"
-    )
-    return next((str(host) for host in hosts if host), "")
 
 
 def _kept_images(stack: Stack, plan: Plan, present: Plan) -> tuple[ImageBuild, ...]:
