@@ -193,6 +193,17 @@ def test_services_at_the_top_level(project: Project, text: str, hint: str) -> No
     assert messages_and_hints(project, text) == [("error: the definition has no services", hint)]
 
 
+@pytest.mark.parametrize("services", ["", "services:\n", "services: {}\n"])
+def test_services_at_the_top_level_have_one_message(project: Project, services: str) -> None:
+    """The error names them all: none is an unknown key as well, as a typo beside them is."""
+    read = project({"compose.yaml": f"{services}web: {{image: nginx}}\ndb: {{build: .}}\nvolums: {{}}\n"}).read()
+
+    assert [(found.code, found.path) for found in read.loaded.report.at_least(Severity.NOTE)] == [
+        ("no-services", ("services",)),
+        ("unknown-key", ("volums",)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("service", "hint"),
     [

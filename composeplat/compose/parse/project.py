@@ -41,7 +41,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         ctx.report.add("invalid-type", node.span, (), message)
         return Project(services={}, volumes={})
     others = _without_build_secrets(node, ctx)
-    section = open_section(whole, node if ctx.full else others, "")
+    section = open_section(whole, _without_stray_services(node if ctx.full else others), "")
     _check_platform_settings(section)
     services, providers = _services(section), parse_providers(section)
     jobs = parse_jobs(section, {*services, *providers})
@@ -147,14 +147,23 @@ def _sets_restart(service: Node) -> bool:
     return any(node is not None and not (isinstance(node, Scalar) and node.is_null) for node in found)
 
 
+def _without_stray_services(node: Mapping) -> Mapping:
+    """Drop services at the top level of a definition that has no others: one error names them all."""
+    services = node.get("services")
+    if isinstance(services, Mapping) and services.entries:
+        return node
+    entries = {key: entry for key, entry in node.entries.items() if not _looks_like_service(entry[1])}
+    return Mapping(node.span, entries, node.tag, node.size)
+
+
+def _looks_like_service(node: Node) -> bool:
+    return isinstance(node, Mapping) and any(key in node for key in ("image", "build", "extends"))
+
+
 def _stray_services(whole: Field, services: Field | None) -> tuple[Span, str]:
     """Find services at the top level: not indented, or as in files of Compose's first version."""
     entries = whole.node if isinstance(whole.node, Mapping) else ()
-    stray = [
-        key
-        for key, node in entries
-        if isinstance(node, Mapping) and any(key in node for key in ("image", "build", "extends"))
-    ]
+    stray = [key for key, node in entries if _looks_like_service(node)]
     if not stray and services is not None:
         return services.span, ""
     if not stray:
