@@ -163,13 +163,26 @@ _ROUTE = "use 'endpoints' to give it a route"
 
 
 def _ways_to_expose(checker: Checker, service: Service, port: Port) -> str:
-    """Return the key and a kubectl command that expose a port; by its own label, no deploy deletes the object."""
-    number = "PORT" if _is_substituted(checker, service, port) else str(port.target)
+    """Return the key and a kubectl command that expose a port, with others that need the same object.
+
+    By its own label, no deploy deletes the object.
+    """
+    alike = (o for o in service.ports if (o.published is not None or service.public) and _needs_own_service(o, port))
+    texts = ("PORT" if _is_substituted(checker, service, other) else str(other.target) for other in alike)
+    numbers = list(dict.fromkeys(islice(texts, _MAX_LISTED_PORTS + 1)))
+    if len(numbers) > _MAX_LISTED_PORTS:
+        numbers[-1] = "…"
     name, protocol = clean(service.name), port.protocol.upper()
     return (
         f"x-expose in full mode (--full), or kubectl expose service {name} --name={name}-{port.protocol}"
-        f" --type=LoadBalancer --protocol={protocol} --port={number} --labels=by=hand"
+        f" --type=LoadBalancer --protocol={protocol} --port={','.join(numbers)} --labels=by=hand"
     )
+
+
+def _needs_own_service(port: Port, other: Port) -> bool:
+    """Whether no HTTPS route can carry a port, and one Service can expose it with another such port."""
+    is_http = port.protocol == "tcp" and (port.target not in NOT_HTTP or port.target in NEVER_PUBLIC)
+    return port.protocol == other.protocol and port.exposed == other.exposed and not is_http and not port.loopback
 
 
 def _declared_endpoints(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[EndpointSpec]:

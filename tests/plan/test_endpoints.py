@@ -146,6 +146,26 @@ def test_a_way_in_without_https(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ports", "numbers"),
+    [
+        pytest.param("['5000:5000/udp', '80:80', '3478:3478/udp']", ["5000,3478", "5000,3478"], id="two of UDP"),
+        pytest.param("['25:25', '143:143', '127.0.0.1:993:993', '5432:5432']", ["25,143", "25,143"], id="mail"),
+        pytest.param("['53:53/udp'], expose: ['54/udp'], public: true", ["53"], id="a private one"),
+        pytest.param("[], expose: [53/udp, 54/udp], public: true", ["53,54", "53,54"], id="public ones"),
+        pytest.param("['2456-2458:2456-2458/udp']", ["2456,2457,2458"], id="a range"),
+        pytest.param("['53:53/udp', '$PORT:$PORT/udp']", ["53,PORT", "53,PORT"], id="one from a variable"),
+        pytest.param("['9000-9008:9000-9008/udp']", ["9000,9001,9002,9003,9004,9005,9006,9007,…"], id="many"),
+    ],
+)
+def test_the_command_has_all_such_ports(project: Project, ports: str, numbers: list[str]) -> None:
+    """Each command makes the same object, so it has all its ports: a second one would find the object there."""
+    report = project(f"services: {{web: {{image: nginx, ports: {ports}}}}}", PORT="39157").read().loaded.report
+    hints = [d.hint for d in report.sorted() if "kubectl expose" in d.hint]
+
+    assert [hint.partition("--port=")[2].partition(" ")[0] for hint in hints] == numbers
+
+
+@pytest.mark.parametrize(
     ("domain", "code"),
     [
         pytest.param("secret.example.com", "hostname-truncated", id="shortened"),
