@@ -2,15 +2,16 @@
 
 Owns how such names are found and replaced; a message never quotes the text around one.
 A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name``, a
-``hostname`` and an alias are hosts too, which no object has without full mode; so is a name that Compose gives to a
-container, such as ``shop-db-1``, and an address that a file gives to a service, which no object ever has. The text that
-has such a name must change. So must one with a host that only Docker has.
+``hostname`` and an alias, also that of a link, are hosts too, which no object has without full mode; so is a name that
+Compose gives to a container, such as ``shop-db-1``, and an address that a file gives to a service, which no object ever
+has. The text that has such a name must change. So must one with a host that only Docker has.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping as Table
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping as Table
 from dataclasses import dataclass
 
 from composeplat.compatibility.port_rules import file_texts
@@ -102,8 +103,9 @@ def renamed_hosts(loaded: Loaded) -> dict[str, str]:
     services = loaded.project.services
     found = {name: clean(name) for name in services if clean(name) != name.lower()}
     reached = {*services, *map(clean, services)}
+    linked = _linked_names(loaded.document, services)
     for service in services:
-        for name in _further_names(loaded.document, service):
+        for name in (*_further_names(loaded.document, service), *linked[service]):
             resolves = name.lower() in reached or (loaded.settings.full and is_dns_label(name.lower()))
             if name and not resolves:
                 found.setdefault(name, clean(service))
@@ -133,6 +135,21 @@ def _further_names(document: Node | None, service: str) -> Iterator[str]:
         address = network.get("ipv4_address") if isinstance(network, Mapping) else None
         if isinstance(address, Scalar) and _ADDRESS.fullmatch(address.text):
             yield address.text
+
+
+def _linked_names(document: Node | None, services: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names without a domain that ``links`` give to each service; none that means two services."""
+    meant: dict[str, set[str]] = defaultdict(set)
+    for service in services:
+        links = find_node(document, "services", service, "links")
+        for link in links if isinstance(links, Sequence) else ():
+            other, _, name = link.text.partition(":") if isinstance(link, Scalar) else ("", "", "")
+            meant[name].add(other)
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, others in meant.items():
+        if len(others) == 1 and "." not in name:
+            found[others.pop()].append(name)
+    return found
 
 
 def _hosts_in(text: str, variable: str, renamed: Table[str, str]) -> Iterator[str]:

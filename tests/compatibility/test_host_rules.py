@@ -147,6 +147,31 @@ def test_further_names(project: Project, address: str, keys: str, *, full: bool)
     assert written == ([] if full and address == "the-db" else ["A: db:1", "DB_HOST: db"])
 
 
+@pytest.mark.parametrize("name", ["the-db", "the_db"])
+@pytest.mark.parametrize("full", [False, True])
+def test_names_of_links(project: Project, name: str, *, full: bool) -> None:
+    """A service knows another one by the alias of a link, which resolves in full mode, and never with an underscore."""
+    app = f"{{image: app, links: ['db:{name}'], environment: {{A: 'pg://{name}/x'}}}}"
+    findings = check(project(f"services: {{db: {{image: db}}, app: {app}}}"), full=full).all_findings
+    found = [finding for finding in findings if finding.diagnostic.code == "unresolvable-host"]
+
+    assert [str(entry.line) for finding in found for entry in finding.fix] == (
+        [] if full and name == "the-db" else ["A: pg://db/x"]
+    )
+
+
+@pytest.mark.parametrize("links", ["a:x_db, b:x_db", "a:b", "a", "a:db.example.com"])
+def test_a_link_that_names_no_host(project: Project, links: str) -> None:
+    """The alias of two services, that of another service, none at all, and one that may be public."""
+    services = ", ".join(
+        f"s{n}: {{image: i, links: ['{link}'], environment: {{A_HOST: '{link.partition(':')[2]}'}}}}"
+        for n, link in enumerate(links.split(", "))
+    )
+    found = check(project(f"services: {{a: {{image: a}}, b: {{image: b}}, {services}}}")).all_findings
+
+    assert "unresolvable-host" not in [finding.diagnostic.code for finding in found]
+
+
 @pytest.mark.parametrize("address", ["demo-db-1", "demo_db_1"])
 @pytest.mark.parametrize("full", [False, True])
 def test_names_of_containers(project: Project, address: str, *, full: bool) -> None:
