@@ -116,17 +116,17 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
         _WARNED,
         _SPEC,
         "configs credential_spec device_cgroup_rules devices dns dns_opt dns_search driver_opts extends"
-        " external_links extra_hosts group_add ipc isolation links pid privileged runtime secrets security_opt"
-        " sysctls userns_mode volumes_from",
+        " external_links extra_hosts group_add ipc isolation pid privileged runtime secrets security_opt sysctls"
+        " userns_mode volumes_from",
     ),
     *_rows(
         SERVICE,
         _WARNED,
         _SPEC,
         "blkio_config cgroup_parent container_name cpu_percent cpu_period cpu_quota cpu_rt_period cpu_rt_runtime"
-        " cpu_shares cpuset domainname hostname init logging mac_address mem_swappiness memswap_limit network_mode"
-        " networks oom_kill_disable oom_score_adj pids_limit platform profiles pull_policy read_only shm_size"
-        " stdin_open stop_signal storage_opts tmpfs tty ulimits",
+        " cpu_shares cpuset domainname hostname init links logging mac_address mem_swappiness memswap_limit"
+        " network_mode networks oom_kill_disable oom_score_adj pids_limit platform profiles pull_policy read_only"
+        " shm_size stdin_open stop_signal storage_opts tmpfs tty ulimits",
         effect=_CHANGED,
     ),
     *_rows(

@@ -100,12 +100,15 @@ def test_declarations(project: Project) -> None:
             "depends_on: {b: {condition: service_started, restart: true}}",
             "'platform restart' restarts services in the order of 'depends_on'",
         ),
+        ("links: [b, 'b:b']", "for their order: depends_on: [b]"),
+        ("links: ['b:c']", "write the name of the service wherever the other one is used"),
     ],
 )
 def test_hint(project: Project, keys: str, hint: str) -> None:
     """A key without effect has a hint, and full mode may honor it."""
     (finding,) = check(project(f"services: {{a: {{image: x, {keys}}}, b: {{image: y}}}}")).all_findings
 
+    assert finding.effect is (Effect.LOST if "privileged" in keys else Effect.CHANGED)
     if hint:
         assert finding.diagnostic.hint == f"{hint}; or use full mode (--full), which honors it"
     else:

@@ -123,6 +123,25 @@ def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
     return Explanation("it still has a network") if kind == "none" else None
 
 
+def _explain_links(value: Node, _path: PathKey) -> Explanation | None:
+    """Name the aliases that are lost; without one, only the order of the start is."""
+    texts = [item.text for item in value if isinstance(item, Scalar)] if isinstance(value, Sequence) else []
+    if not texts or any(map(_is_substituted, value)):
+        return None
+    links = [text.partition(":")[::2] for text in texts]
+    aliases = {alias: clean(name) for name, alias in links if alias and alias.lower() != clean(name)}
+    if aliases:
+        shown = join_some([f"'{name}' (not '{alias}')" for alias, name in aliases.items()], _MAX_ALIASES)
+        are_names = all(is_dns_label(alias.lower()) for alias in aliases)
+        in_full_mode = "" if are_names else "names that DNS allows"
+        return Explanation(f"it reaches {shown}", fix=_OTHER_NAME, in_full_mode=in_full_mode)
+    listed = join_some(list(dict.fromkeys(name for name, _ in links)), _MAX_ALIASES)
+    return Explanation("every service reaches every other by its name", fix=f"for their order: depends_on: [{listed}]")
+
+
+_OTHER_NAME = "write the name of the service wherever the other one is used"
+
+
 def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
     entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
     name = _service_name(path)
@@ -298,6 +317,7 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     (SERVICE, "container_name"): _explain_container_name,
     (SERVICE, "devices"): _explain_devices,
     (SERVICE, "extra_hosts"): _explain_extra_hosts,
+    (SERVICE, "links"): _explain_links,
     (SERVICE, "network_mode"): _explain_network_mode,
     (SERVICE, "networks"): _explain_networks,
     **{
