@@ -143,6 +143,9 @@ def _finding_lines(finding: Finding, *, is_repeated: bool) -> Iterator[str]:
         yield from (f"      {line}" for line in entry_lines(finding.fix, comments=True))
         if finding.is_honored:
             yield f"    or: {FULL_MODE_ALONE}"
+        elif diagnostic.code == "outside-project":
+            # The volume of the entry is empty; the files may be needed.
+            yield f"    or: {diagnostic.hint.rpartition('otherwise ')[2]}"
     elif diagnostic.hint:
         yield f"    hint: {diagnostic.hint}"
 

@@ -42,6 +42,8 @@ from composeplat.registry.image_config import ImageFacts
 
 _COMPLETED = DependencyCondition.COMPLETED
 _GIB = 1024**3
+#: Findings about paths that are not opened.
+_UNOPENED = ("forbidden-path", "outside-project")
 #: The parts of the path of a service's variables.
 _VARIABLE_DEPTH = 3
 #: Names of folders that say nothing about the service.
@@ -148,8 +150,10 @@ class Fixes:
         if mount.read_only:
             return self._volume(service, name, f"{target}:ro", f"It has what {owner.name} writes.")
         program = find_program(target, service.image)
-        keeps = f"{program} keeps its data here" if program else "What is written here is kept"
-        copied = "; the present files are not copied" if mount.content is not None and mount.content.count else ""
+        keeps = f"{program[0].upper()}{program[1:]} keeps its data here" if program else "What is written here is kept"
+        # A path that may not be opened can have files too.
+        has_files = mount.content.count if mount.content is not None else diagnostic.code in _UNOPENED
+        copied = "; the present files are not copied" if has_files else ""
         return self._volume(service, name, target, f"{keeps}{copied}.", mount.content.size if mount.content else 0)
 
     def _keep_image_volumes(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:

@@ -144,6 +144,16 @@ def test_invalid_definition(project: Project) -> None:
     assert "web      Deployment  can't run\ndb       Deployment  runs as written\n" in outcome.stdout
 
 
+def test_a_folder_outside_the_project(project: Project) -> None:
+    """An empty volume can take its place, or its files are allowed."""
+    folder = project("services: {web: {image: busybox, volumes: ['/opt/files:/srv', '/opt/db:/var/lib/mysql']}}")
+    lines = platform(folder, "check").stdout.splitlines()
+
+    assert "            - web-files:/srv" in lines
+    move = f"the project is '{folder.path}': move the file there, or allow it with --allow-outside"
+    assert lines.count(f"    or: {move}") == 2
+
+
 def test_json(shop: Folder) -> None:
     """The document matches its schema, and has the lines of each fix."""
     found = data(platform(shop, "check", "--json"))

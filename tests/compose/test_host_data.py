@@ -65,7 +65,10 @@ def test_data_at_a_system_path(project: Project) -> None:
     text = "services: {dns: {image: pihole/pihole, volumes: ['/etc/pihole/:/etc/pihole/']}}"
     outcome = run_here("init", "--yes", "--offline", folder=project(text).path)
 
-    assert "+      # Pi-hole keeps its data here.\n+      - pihole:/etc/pihole\n" in outcome.stdout
+    assert (
+        "+      # Pi-hole keeps its data here; the present files are not copied.\n+      - pihole:/etc/pihole\n"
+        in outcome.stdout
+    )
 
 
 @pytest.mark.parametrize(
