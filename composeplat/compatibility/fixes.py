@@ -65,6 +65,13 @@ def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     return frozenset(profiles) - plan.select_services(started) if started else frozenset()
 
 
+def _keeps_data(service: Service) -> bool:
+    """Whether a service is the program of its image, with options at most, and has the data of it."""
+    has_own_program = service.entrypoint is not None or (service.command and not service.command[0].startswith("-"))
+    mounts = (mount for mount in service.mounts if not mount.read_only)
+    return not has_own_program and any(find_program(mount.target, service.image) for mount in mounts)
+
+
 class Fixes:
     """The fixes of a definition's findings; a host folder has one volume, whichever services mount it."""
 
@@ -187,11 +194,11 @@ class Fixes:
         return frozenset(d.service for service in waiting for d in service.depends_on if d.condition is _COMPLETED)
 
     def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Restart a server that Docker restarts after failures: one with a port or a health check is no job."""
+        """Restart a server that Docker restarts after failures: one with a port, a check or its data is no job."""
         parent, key = tuple(map(str, diagnostic.path[:-1])), diagnostic.path[-1]
         service = self._loaded.project.services[parent[1]]
         has_port = service.ports or any(use.port for use in self.uses[service.name])
-        if service.name in self._awaited or not (has_port or service.health_check):
+        if service.name in self._awaited or not (has_port or service.health_check or _keeps_data(service)):
             return ()
         value = "any" if key == "condition" else "unless-stopped"
         return (Entry(parent, f"{key}: {value}", "A server, which is restarted when it ends."),)

@@ -460,6 +460,24 @@ def test_server_that_is_restarted_after_failures(project: Project, keys: str, li
         assert (found.services[0].kind, fix(folder)) == ("Deployment", [])
 
 
+@pytest.mark.parametrize(
+    ("keys", "is_restarted"),
+    [
+        ("volumes: ['d:/data/db']", True),
+        ("volumes: ['d:/data/db'], command: [--replSet, rs0]", True),
+        ("volumes: ['d:/data/db'], command: mongorestore", False),
+        ("volumes: ['d:/data/db'], entrypoint: [backup]", False),
+        ("volumes: ['d:/data/db:ro']", False),
+        ("volumes: ['d:/srv/data']", False),
+    ],
+)
+def test_server_that_keeps_data(project: Project, keys: str, *, is_restarted: bool) -> None:
+    """The program of an image that has its data is no job; another program with the data may be one."""
+    folder = project(f"services: {{db: {{image: mongo, restart: on-failure, {keys}}}}}\nvolumes: {{d: }}\n")
+
+    assert fix(folder)[-1:] == ([_RESTARTED] if is_restarted else [])
+
+
 def test_job_that_has_a_port(project: Project) -> None:
     """What another service waits for to complete stays a job."""
     text = """
