@@ -23,6 +23,8 @@ from composeplat.plan.desired import RUNTIME_CLASS
 NO_ISOLATION = "no-network-isolation"
 #: Keys by which only some nodes take a pod; without full mode the service runs on any.
 _CHOOSES_NODES = ("gpus", "runtime", "devices", "generic_resources", "placement")
+#: Keys by which a service can join the pod of another one.
+_JOINS = ("ipc", "network_mode", "pid")
 _MAX_KEYS = 8
 
 
@@ -125,6 +127,8 @@ def _new_losses(default: Check, full: Check) -> Iterator[Finding]:
         code, path = found.diagnostic.code, found.diagnostic.path
         is_fatal = found.effect is Effect.CANNOT_RUN or code == "needs-cluster-setting"
         is_within = (*path[:2], "extends") in honored or any(path[: n + 1] in honored for n in range(len(path)))
+        # Two services in one pod start together; in two, the one has no part in the network of the other.
+        is_within |= path[2:3] == ("depends_on",) and any((*path[:2], key) in honored for key in _JOINS)
         is_lost = found.effect is not Effect.NONE and (is_fatal or not is_within)
         if is_lost and not found.fix and (code, path) not in known:
             yield found

@@ -535,6 +535,15 @@ def test_full_mode_stays_off(project: Project, keys: str, more: str, reason: str
     assert "\n  full: true\n" in (folder.path / NAME).read_text()
 
 
+def test_full_mode_for_a_service_in_the_network_of_another(project: Project) -> None:
+    """Without it, the traffic of the service would not pass the other one; that both start together is less."""
+    web = "{image: x, network_mode: 'service:vpn', depends_on: [vpn]}"
+    folder = project(f"services: {{web: {web}, vpn: {{image: y}}}}\n")
+    platform(folder, "init", "--yes").assert_success()
+
+    assert "\n  full: true\n" in (folder.path / NAME).read_text()
+
+
 @pytest.mark.parametrize(
     "keys",
     [
