@@ -117,7 +117,8 @@ def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
         return Explanation("every service reaches every other", is_harmless=True)
     if kind == "service" and other:
         reached = "that service" if value.is_substituted else f"'{clean(other)}'"
-        return Explanation(f"it has its own network: reach {reached} by name, not localhost")
+        text = f"its traffic does not pass {reached}, as it has its own network: reach {reached} by name, not localhost"
+        return Explanation(text)
     if kind == "host":
         return Explanation("it has its own network: 'ports' says which of its ports are reached")
     return Explanation("it still has a network") if kind == "none" else None
