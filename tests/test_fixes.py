@@ -304,6 +304,18 @@ def test_a_tab_that_indents(project: Project) -> None:
     assert (error.message, error.hint) == ("not YAML: the line is indented with a tab", "indent with spaces")
 
 
+@pytest.mark.parametrize(
+    "dependency", ["[redis_cache]", "{redis_cache: {condition: service_started, required: false}}"]
+)
+def test_a_dependency_that_is_nearly_a_service(project: Project, dependency: str) -> None:
+    """Of many services, the first eight are listed, so the one that is meant is named before."""
+    services = "\n".join(f"  s{number}: {{image: nginx}}" for number in range(9))
+    text = f"services:\n{services}\n  redis-cache: {{image: redis}}\n  a: {{image: a, depends_on: {dependency}}}\n"
+    ((_, hint),) = messages_and_hints(project, text)
+
+    assert "did you mean 'redis-cache'? services are: s0, s1, s2, s3, s4, s5, s6, s7 …" in hint
+
+
 def test_the_services_that_a_route_could_lead_to(project: Project) -> None:
     """The first eight services are named: a definition may have hundreds."""
     services = "\n".join(f"  s{number}: {{image: nginx}}" for number in range(9))

@@ -146,9 +146,9 @@ def _check_exists(checker: Checker, service: str, name: str, *, is_required: boo
         return
     if is_required:
         if not report_inactive(checker, path, name, shown):
-            checker.add("undefined-service", path, message, _near(known), at_key=True)
+            checker.add("undefined-service", path, message, _near(checker, name, known), at_key=True)
     elif name not in checker.project.inactive:
-        hint = f"correct the name, or remove it: Docker Compose rejects it; {_near(known)}"
+        hint = f"correct the name, or remove it: Docker Compose rejects it; {_near(checker, name, known)}"
         checker.add("optional-service", path, f"{message}: nothing waits for it", hint, at_key=True)
 
 
@@ -195,8 +195,9 @@ def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
     return service == Service(name=service.name) or checker.is_unread(service.name, *keys)
 
 
-def _near(services: Mapping[str, object]) -> str:
-    return f"services are: {join_some(services, _MAX_LISTED_SERVICES)}"
+def _near(checker: Checker, name: str, services: Mapping[str, object]) -> str:
+    listed = f"services are: {join_some(services, _MAX_LISTED_SERVICES)}"
+    return " ".join(filter(None, (checker.report.near(name, services), listed)))
 
 
 def _check_cycles(checker: Checker) -> None:

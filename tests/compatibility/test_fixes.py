@@ -137,15 +137,18 @@ def test_file_outside_the_project(project: Project, tmp_path_factory: pytest.Tem
     assert all(f.diagnostic.hint.startswith("the project is") for f in check(folder).all_findings)
 
 
+_NOT_COPIED = "the present files are not copied"
+
+
 @pytest.mark.parametrize(
     ("volume", "image", "comment"),
     [
-        ("/opt/x:/srv/x", "busybox", "What is written here is kept; the present files are not copied."),
-        ("/opt/x:/config", "linuxserver/sonarr", "The LinuxServer.io image keeps its data here; the present files are not copied."),
-        ("/var/lib/pg:/var/lib/postgresql", "postgres", "PostgreSQL keeps its data here; the present files are not copied."),
+        ("/opt/x:/srv/x", "busybox", f"What is written here is kept; {_NOT_COPIED}."),
+        ("/opt/x:/config", "linuxserver/sonarr", f"The LinuxServer.io image keeps its data here; {_NOT_COPIED}."),
+        ("/var/lib/pg:/var/lib/postgresql", "postgres", f"PostgreSQL keeps its data here; {_NOT_COPIED}."),
         ("./gone:/srv/x", "busybox", "What is written here is kept."),
     ],
-)  # fmt: skip
+)
 def test_files_that_are_not_copied(project: Project, volume: str, image: str, comment: str) -> None:
     """A folder that is not opened can have files, which the volume in its place does not have."""
     ((entry, _),) = [f.fix for f in check(project(service(volume, image=image))).all_findings]

@@ -126,8 +126,9 @@ def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
 
 def _explain_links(value: Node, _path: PathKey) -> Explanation | None:
     """Name the aliases that are lost; without one, only the order of the start is."""
-    texts = [item.text for item in value if isinstance(item, Scalar)] if isinstance(value, Sequence) else []
-    if not texts or any(map(_is_substituted, value)):
+    items = [item for item in value.items if isinstance(item, Scalar)] if isinstance(value, Sequence) else []
+    texts = [item.text for item in items]
+    if not texts or any(item.is_substituted for item in items):
         return None
     links = [text.partition(":")[::2] for text in texts]
     aliases = {alias: clean(name) for name, alias in links if alias and alias.lower() != clean(name)}
