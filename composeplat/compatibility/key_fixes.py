@@ -7,8 +7,9 @@ machine, for which full mode has an error instead, is left out.
 from __future__ import annotations
 
 import json
+import os.path
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from composeplat.compatibility.entries import Entry, yaml_text
@@ -155,23 +156,30 @@ def _mount_secrets(loaded: Loaded, service: Service) -> tuple[Entry, ...]:
         return ()
     listed = to_plain(used)
     found = tuple(_secret_files(listed, to_plain(declared) if declared else None))
-    files = (find_node(declared, name, "file") for name, _, _ in found)
-    is_hidden = any(isinstance(file, Scalar) and file.is_substituted for file in files)
-    if is_hidden or len(found) != len(listed):
+    nodes = [find_node(declared, name, "file") for name, _ in found]
+    files = [file for file in nodes if isinstance(file, Scalar) and not file.is_substituted]
+    if not len(files) == len(found) == len(listed):
         return ()
-    items = [yaml_text(f"{file}:{path}:ro") for _, file, path in found]
+    paths = (_path_from(loaded.folder, file) for file in files)
+    items = [yaml_text(f"{path}:{target}:ro") for path, (_, target) in zip(paths, found, strict=True)]
     return _replacement(service.name, "secrets", items, "The file of a secret.")
 
 
-def _secret_files(listed: list[Any], secrets: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield name, file and path in the container of a service's secrets that come from files of the project."""
+def _secret_files(listed: list[Any], secrets: Any) -> Iterator[tuple[str, str]]:
+    """Yield name and path in the container of a service's secrets that come from files of the project."""
     for item in listed:
         name, target = (item.get("source"), item.get("target")) if isinstance(item, dict) else (item, None)
         secret = (secrets or {}).get(name)
         if isinstance(secret, dict) and isinstance(secret.get("file"), str):
-            file = secret["file"]
-            path = PurePosixPath(_SECRETS_FOLDER, str(target or name))
-            yield str(name), file if file.startswith((".", "/")) else f"./{file}", str(path)
+            yield str(name), str(PurePosixPath(_SECRETS_FOLDER, str(target or name)))
+
+
+def _path_from(folder: Path, file: Scalar) -> str:
+    """Return a path as the first file would write it; an included file has paths relative to its own folder."""
+    if file.text.startswith(("/", "~")):
+        return file.text
+    path = os.path.relpath(file.span.source.base / file.text, folder)
+    return path if path.startswith("..") else f"./{path}"
 
 
 def _mount_memory(service: str, written: Node | None) -> tuple[Entry, ...]:

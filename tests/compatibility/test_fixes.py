@@ -307,6 +307,29 @@ def test_secrets(project: Project) -> None:
     assert check(folder).all_findings == ()
 
 
+def test_a_secret_of_an_included_file(project: Project) -> None:
+    """Its path is relative to the folder of its file; the entry is in the first folder."""
+    files = {"db/compose.yaml": SECRETS.replace(", DB", ""), "db/password.txt": "a", "db/key.txt": "b"}
+    folder = project({"compose.yaml": "include: [db/compose.yaml]", **files})
+    lines = fix(folder)
+
+    assert [line.strip() for line in lines if "/run/secrets" in line] == [
+        "- ./db/password.txt:/run/secrets/password:ro",
+        "- ./db/key.txt:/run/secrets/keys/db:ro",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+@pytest.mark.parametrize("path", ["~/key.txt", "../key.txt", "/srv/key.txt", "./keys/../key.txt"])
+def test_the_path_of_a_secret(project: Project, path: str) -> None:
+    """A path of the home folder, and one with dots, stays one."""
+    text = SECRETS.replace(", DB", "").replace("./key.txt", path)
+    written = next(line.strip().replace('"', "") for line in fix(project(text)) if "keys/db" in line)
+
+    assert written == f"- {path.replace('keys/../', '')}:/run/secrets/keys/db:ro"
+
+
 @pytest.mark.parametrize(
     "text",
     [
