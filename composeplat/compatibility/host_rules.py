@@ -43,6 +43,11 @@ _HOST_OF_DOCKER = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _OF_DOCKE
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _COMMENT = re.compile(r"^[ \t]*[#;].*", re.MULTILINE)
 _HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
+#: A proxy can have the public name of a service as an alias, so that programs reach it by its URL: that is for browsers
+#: and certificates too, and no name of the cluster takes its place.
+_PUBLIC = re.compile(
+    r"\.(?!(?:corp|docker|home|internal|intranet|lan|local|localdomain|localhost|private|test)\Z)[a-z]{2,}\Z"
+)
 #: In a URL, before a port, or after an option.
 _HOST = re.compile(rf"({_HOST_OPTION}|(?<=//)|(?<=@)|(?<![\w./@-])(?=\w[\w.-]*:\d))(\w[\w.-]*)")
 #: A name as the default of a variable, before substitution, and what shows that it is a host.
@@ -131,14 +136,14 @@ def _further_names(document: Node | None, service: str) -> Iterator[str]:
         yield written.text
     networks = find_node(document, "services", service, "networks")
     for _, network in networks if isinstance(networks, Mapping) else ():
-        yield from (alias.text for alias in network_aliases(network))
+        yield from (alias.text for alias in network_aliases(network) if not _PUBLIC.search(alias.text))
         address = network.get("ipv4_address") if isinstance(network, Mapping) else None
         if isinstance(address, Scalar) and _ADDRESS.fullmatch(address.text):
             yield address.text
 
 
 def _linked_names(document: Node | None, services: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names without a domain that ``links`` give to each service; none that means two services."""
+    """Return the names that ``links`` give to each service; none that means two services, or may be public."""
     meant: dict[str, set[str]] = defaultdict(set)
     for service in services:
         links = find_node(document, "services", service, "links")
@@ -147,7 +152,7 @@ def _linked_names(document: Node | None, services: Iterable[str]) -> dict[str, l
             meant[name].add(other)
     found: dict[str, list[str]] = defaultdict(list)
     for name, others in meant.items():
-        if len(others) == 1 and "." not in name:
+        if len(others) == 1 and not _PUBLIC.search(name):
             found[others.pop()].append(name)
     return found
 

@@ -160,6 +160,18 @@ def test_names_of_links(project: Project, name: str, *, full: bool) -> None:
     )
 
 
+@pytest.mark.parametrize(("alias", "is_renamed"), [("auth.example.com", False), ("auth.local", True), ("my.x1", True)])
+def test_an_alias_that_may_be_public(project: Project, alias: str, *, is_renamed: bool) -> None:
+    """A proxy has the public name as an alias; a URL with it, such as that of an issuer of tokens, stays."""
+    proxy = f"{{image: proxy, networks: {{n: {{aliases: ['{alias}']}}}}}}"
+    app = f"{{image: app, networks: [n], environment: {{ISSUER: 'https://{alias}/realms/a'}}}}"
+    folder = project(f"services: {{proxy: {proxy}, app: {app}}}\nnetworks: {{n: }}\n")
+
+    assert [line.strip() for line in fix(folder) if "ISSUER" in line] == (
+        ["ISSUER: https://proxy/realms/a"] if is_renamed else []
+    )
+
+
 @pytest.mark.parametrize("links", ["a:x_db, b:x_db", "a:b", "a", "a:db.example.com"])
 def test_a_link_that_names_no_host(project: Project, links: str) -> None:
     """The alias of two services, that of another service, none at all, and one that may be public."""
