@@ -44,6 +44,7 @@ from composeplat.plan.order import plan_edges, pods_before, sort_services
 from composeplat.plan.patches import patch_endpoints, patch_services, patch_volumes
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret, pod_logins
 from composeplat.plan.providers import add_provided, plan_provided
+from composeplat.plan.proxy_routes import check_proxy_routes
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.restarts import add_restarts
 from composeplat.plan.scheduling import check_pods_fit
@@ -58,7 +59,6 @@ from composeplat.plan.services import (
 )
 from composeplat.plan.shared_pods import PodPart, check_container_names, check_shared_pod, join_parts
 from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volumes, shared_volumes
-from composeplat.plan.traefik_labels import check_traefik_labels
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
 from composeplat.system.records import record
@@ -103,7 +103,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     ordered = sort_services(project.services)
     _check_services(checker, settings)
     endpoints = plan_endpoints(checker, settings, identity)
-    check_traefik_labels(checker, endpoints)
+    check_proxy_routes(checker, endpoints)
     routed = _routed_ports(endpoints)
     is_isolated = bool(project.networks) and isolates(project)
     common = _Common(

@@ -1,4 +1,4 @@
-"""Names of services: those that a health check needs before its pod is ready, and those that only Traefik knows."""
+"""Names of services: those that a health check needs before its pod is ready, and those that only a proxy knows."""
 
 from __future__ import annotations
 
@@ -104,6 +104,36 @@ def test_a_route_of_traefik(project: Project, keys: str, port: str, more: str) -
 
     assert message.endswith("is a route of Traefik, which reads it from Docker: here the service has no URL by it")
     assert hint == f"give it a route: endpoints: {{NAME: [{{path: /, service: web, port: {port}}}]}}{more}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "proxy", "port"),
+    [
+        ("labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams 80}}'}", "labels.caddy", "Caddy", "PORT"),
+        ("labels: [caddy_1=a.b]", "labels[0]", "Caddy", "PORT"),
+        (
+            "environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 81}",
+            "environment.VIRTUAL_HOST",
+            "nginx-proxy (VIRTUAL_HOST)",
+            "81",
+        ),
+        ("environment: [VIRTUAL_HOST=a.b, 'VIRTUAL_PORT=$P']", "environment", "nginx-proxy (VIRTUAL_HOST)", "PORT"),
+    ],
+)
+def test_a_route_of_another_proxy(project: Project, keys: str, place: str, proxy: str, port: str) -> None:
+    """Caddy reads labels, and nginx-proxy a variable."""
+    ((message, hint),) = messages_and_hints(project, f"services: {{web: {{image: a, {keys}}}}}", P="39157")
+
+    assert message == (
+        f"warning: services.web.{place} is a route of {proxy}, which reads it from Docker: here the service has no URL"
+        " by it"
+    )
+    assert f"service: web, port: {port}}}" in hint
+
+
+@pytest.mark.parametrize("keys", ["labels: {caddy.tls: internal}", "environment: {VIRTUAL_HOST: ''}"])
+def test_no_route_of_a_proxy(project: Project, keys: str) -> None:
+    assert messages_and_hints(project, f"services: {{web: {{image: a, {keys}}}}}") == []
 
 
 def test_the_route_in_place_of_one_of_traefik(project: Project) -> None:
