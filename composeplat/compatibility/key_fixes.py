@@ -15,8 +15,9 @@ from typing import Any
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import replace_hosts, written_variable
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import Service
+from composeplat.compose.model import NAMED, Service
 from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
+from composeplat.compose.origins import mount_path
 from composeplat.compose.parse.environment import name_without_colons
 from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
 from composeplat.compose.system_paths import SHARED_MEMORY
@@ -62,6 +63,8 @@ def mend_key(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
     match path:
         case ("services", str(name), "secrets"):
             return _mount_secrets(loaded, loaded.project.services[name])
+        case ("services", str(name), "volumes_from"):
+            return _mount_volumes_of_others(loaded, loaded.project.services[name])
         case ("services", str(name), "tmpfs" as key):
             return _mount_memory(name, find_node(loaded.document, "services", name, key))
         case ("services", str(name), "shm_size" as key):
@@ -180,6 +183,26 @@ def _path_from(folder: Path, file: Scalar) -> str:
         return file.text
     path = os.path.relpath(file.span.source.base / file.text, folder)
     return path if path.startswith("..") else f"./{path}"
+
+
+def _mount_volumes_of_others(loaded: Loaded, service: Service) -> tuple[Entry, ...]:
+    """Mount the named volumes of other services; nothing if these have data elsewhere."""
+    written = find_node(loaded.document, "services", service.name, "volumes_from")
+    texts = [item.text for item in written.items if isinstance(item, Scalar)] if isinstance(written, Sequence) else []
+    taken = {mount.target for mount in service.mounts}
+    items: list[str] = []
+    for name, _, mode in (text.partition(":") for text in texts):
+        other = loaded.project.services.get(name)
+        mounts = [mount for mount in other.mounts if not mount.source.endswith(".sock")] if other else []
+        hidden = any(loaded.origins.is_substituted(*mount_path(name, index)) for index in range(len(mounts)))
+        has_others = find_node(loaded.document, "services", name, "volumes_from") is not None
+        if hidden or has_others or not mounts or not all(m.kind == NAMED and not m.sub_path for m in mounts):
+            return ()
+        for mount in mounts:
+            end = ":ro" if mode == "ro" or mount.read_only else ""
+            items += [yaml_text(f"{mount.source}:{mount.target}{end}")] if mount.target not in taken else []
+            taken.add(mount.target)
+    return _replacement(service.name, "volumes_from", items, "A volume of the other service.")
 
 
 def _mount_memory(service: str, written: Node | None) -> tuple[Entry, ...]:

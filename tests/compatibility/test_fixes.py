@@ -344,6 +344,46 @@ def test_secrets_that_have_no_mount(project: Project, text: str) -> None:
     assert fix(project(files, FILE="./key.txt")) == []
 
 
+VOLUMES_OF_OTHERS = """
+services:
+  app: {image: app, volumes: ['www:/www', 'conf:/conf:ro', '/var/run/docker.sock:/tmp/docker.sock:ro']}
+  web: {image: nginx, volumes_from: [app:MODE], volumes: ['own:/conf']}
+volumes: {www: , conf: , own: }
+"""
+
+
+@pytest.mark.parametrize(("mode", "end"), [("ro", ":ro"), ("rw", "")])
+def test_volumes_of_another_service(project: Project, mode: str, end: str) -> None:
+    """A service has the named volumes of the other one, but where it has a mount of its own."""
+    folder = project(VOLUMES_OF_OTHERS.replace("MODE", mode))
+    lines = fix(folder)
+
+    assert [line.strip() for line in lines[lines.index("  web:") + 1 :]] == [
+        "volumes_from: !reset null",
+        "volumes:",
+        f"- www:/www{end}",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert {f.diagnostic.code for f in check(folder).all_findings} == {"removed-mount"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("www:/www", "/www"),
+        ("www:/www", "./gone:/www"),
+        ("www:/www", "$A:/www"),
+        ("app:MODE", "container:app"),
+        ("[app:MODE]", "[web]"),
+    ],
+)
+def test_volumes_of_another_service_that_have_no_entry(project: Project, change: tuple[str, str]) -> None:
+    """No other pod can have an anonymous volume; a host folder and the value of a variable are not written."""
+    text = VOLUMES_OF_OTHERS.replace(*change).replace("MODE", "ro")
+
+    assert "volumes_from" not in "".join(fix(project(text, A="own")))
+
+
 @pytest.mark.parametrize(
     ("keys", "lines"),
     [
