@@ -11,10 +11,12 @@ import hmac
 import http.client
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Self
 from urllib.parse import quote, urlencode
+
+import pytest
 
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import Tool
@@ -112,3 +114,15 @@ class Azure(StateServer):
         login = {"Authorization": f"SharedKey {self.account}:{signature}"}
         target = f"{place}?{urlencode(query)}" if query else place
         ask(self.port, "PUT", target, content, {**signed, **login}, accepted)
+
+
+@pytest.fixture(scope="module")
+def google() -> Iterator[Google]:
+    with Google() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[Azure]:
+    with Azure() as server:
+        yield server

@@ -145,7 +145,7 @@ def _finding_lines(finding: Finding, *, is_repeated: bool) -> Iterator[str]:
             yield f"    or: {FULL_MODE_ALONE}"
         elif diagnostic.code == "outside-project":
             # The volume of the entry is empty; the files may be needed.
-            yield f"    or: {diagnostic.hint.rpartition('otherwise ')[2]}"
+            yield f"    or: {diagnostic.hint}"
     elif diagnostic.hint:
         yield f"    hint: {diagnostic.hint}"
 

@@ -182,13 +182,17 @@ def _google_server(given: Mapping[str, str], environment: Mapping[str, str]) -> 
 def _azure_server(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """Return the URL of a storage account; empty where a connection string or a network of caches has it."""
     account = given.get("storage_account") or environment.get("AZURE_STORAGE_ACCOUNT")
-    is_cached = "cdn" in given or "AZURE_STORAGE_IS_CDN" in environment
+    is_cached = _is_true(given.get("cdn") or environment.get("AZURE_STORAGE_IS_CDN"))
     if not account or is_cached or any(environment.get(name) for name in _AZURE_CONNECTIONS):
         return ""
     scheme = given.get("protocol") or environment.get("AZURE_STORAGE_PROTOCOL") or "https"
     domain = given.get("domain") or environment.get("AZURE_STORAGE_DOMAIN") or _AZURE_DOMAIN
-    is_emulator = given.get("localemu") or environment.get("AZURE_STORAGE_IS_LOCAL_EMULATOR")
+    is_emulator = _is_true(given.get("localemu") or environment.get("AZURE_STORAGE_IS_LOCAL_EMULATOR"))
     return f"{scheme}://{domain}" if is_emulator or domain.startswith(_LOCAL) else f"{scheme}://{account}.{domain}"
+
+
+def _is_true(text: str | None) -> bool:
+    return (text or "").lower() in ("1", "t", "true")
 
 
 _STORAGE_SERVERS: Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], str]] = {

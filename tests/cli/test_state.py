@@ -679,9 +679,8 @@ def test_a_database_that_is_read_only(machine: Machine, postgres: Postgres) -> N
     machine.store(postgres.url).remove()
 
 
-def test_a_server_that_is_halted(machine: Machine) -> None:
-    """A backend that accepts connections and answers nothing ends a command after half a minute."""
-    with Minio() as server:
+def check_a_halted_server(machine: Machine, kind: type[StateServer]) -> None:
+    with kind() as server:
         machine.variables = {**server.variables, "PULUMI_BACKEND_URL": server.url}
         machine.fill(server.url)
         server.halt()
@@ -693,3 +692,8 @@ def test_a_server_that_is_halted(machine: Machine) -> None:
     assert shown.status == 4
     assert f"error: the state backend {server.url} has not answered for 30 s\n" in shown.stderr
     assert 30 < seconds < 60
+
+
+def test_a_server_that_is_halted(machine: Machine) -> None:
+    """A backend that accepts connections and answers nothing ends a command after half a minute."""
+    check_a_halted_server(machine, Minio)

@@ -5,17 +5,14 @@ The servers are for ``make endurance`` alone; without them, only what Pulumi say
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-
 import pytest
 
-from tests.cli.test_state import AGAIN, HIDDEN, NAME, NAMESPACE, NOWHERE, Machine, files, machine
-from tests.cloud_servers import Azure, Google
+from tests.cli.test_state import AGAIN, HIDDEN, NAME, NAMESPACE, NOWHERE, Machine, check_a_halted_server, files, machine
+from tests.cloud_servers import Azure, Google, azure, google
 from tests.conftest import for_endurance
 from tests.state_servers import PASSWORD, StateServer, lock_of_another
 
-__all__ = ["files", "machine"]
+__all__ = ["azure", "files", "google", "machine"]
 pytestmark = pytest.mark.timeout(300)
 
 SIGNATURE = "a+signature/that-nobody-may-read"
@@ -64,18 +61,6 @@ REFUSED = {
         "correct AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or log in again: az login",
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def google() -> Iterator[Google]:
-    with Google() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def azure() -> Iterator[Azure]:
-    with Azure() as server:
-        yield server
 
 
 @pytest.fixture
@@ -173,15 +158,4 @@ def test_the_lock_of_another_machine(machine: Machine, server: StateServer) -> N
 @pytest.mark.parametrize("kind", [Google, Azure])
 def test_a_server_that_is_halted(machine: Machine, kind: type[StateServer]) -> None:
     """A server that accepts connections and answers nothing ends a command after half a minute."""
-    with kind() as server:
-        machine.variables = {**server.variables, "PULUMI_BACKEND_URL": server.url}
-        machine.fill(server.url)
-        server.halt()
-        began = time.monotonic()
-        shown = machine.state("show")
-        seconds = time.monotonic() - began
-        server.go_on()
-
-    assert shown.status == 4
-    assert f"error: the state backend {server.url} has not answered for 30 s\n" in shown.stderr
-    assert 30 < seconds < 60
+    check_a_halted_server(machine, kind)

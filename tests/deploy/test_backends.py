@@ -19,11 +19,13 @@ from typing import Any
 import pytest
 
 from composeplat.system.processes import session_members
-from tests.cloud_servers import Azure, Google
+from tests.cloud_servers import azure, google
 from tests.conftest import for_endurance
 from tests.deploy.conftest import Environment, Ran, until
 from tests.deploy.test_trouble import HEAD, STUCK, Begun, begin, identities
 from tests.state_servers import PASSWORD, Minio, Postgres, StateServer
+
+__all__ = ["azure", "google"]
 
 #: Of a backend that is gone, a run ends within this time.
 MAX_SECONDS_WITHOUT_BACKEND = 90
@@ -47,18 +49,6 @@ def minio() -> Iterator[Minio]:
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     with Postgres() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def google() -> Iterator[Google]:
-    with Google() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def azure() -> Iterator[Azure]:
-    with Azure() as server:
         yield server
 
 

@@ -117,6 +117,11 @@ def test_unknown_kinds(url: str, hint: str) -> None:
         ("azblob://c?domain=localhost:5&protocol=http", ACCOUNT, BackendAddress(host="localhost", port=5)),
         ("azblob://c?domain=h:5&localemu=true", ACCOUNT, BackendAddress(host="h", port=5, has_tls=True)),
         ("azblob://c?cdn=true", ACCOUNT, None),
+        (
+            "azblob://c?cdn=false&localemu=0",
+            ACCOUNT,
+            BackendAddress(host="team.blob.core.windows.net", port=443, has_tls=True),
+        ),
         ("azblob://c", {**ACCOUNT, "AZURE_STORAGE_CONNECTION_STRING": "BlobEndpoint=https://h"}, None),
         ("file:///a", {}, None),
         ("postgres://h:port/x", {}, None),
