@@ -204,9 +204,13 @@ class Monitor:
 
     def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Return whether the deployment is over: all services are ready or have failed, and Jobs have started."""
-        if snapshot is None or any(self.applied.get(name, rounds + 1) > rounds for name in self.chosen):
+        if snapshot is None or not self.is_shown(rounds):
             return False
         return self._end.is_over(self._unfailed_services(), self._has_changed, snapshot)
+
+    def is_shown(self, rounds: int) -> bool:
+        """Return whether this round shows all services as applied."""
+        return all(self.applied.get(name, rounds + 1) <= rounds for name in self.chosen)
 
     def _has_changed(self, service: ServicePlan) -> bool:
         """Return whether this deployment has changed a service."""

@@ -75,7 +75,7 @@ class Rollout:
         while not self.stack.is_interrupted:
             snapshot, rounds = self._judge()
             self.monitor.fail_deleted(snapshot, rounds)
-            if self.monitor.is_over(snapshot, rounds) or self._fail_late_services():
+            if self.monitor.is_over(snapshot, rounds) or self._fail_late_services(snapshot, rounds):
                 # What the last judgement did not show yet.
                 self.monitor.judge_services(snapshot, rounds)
                 return
@@ -86,19 +86,23 @@ class Rollout:
                 raise MissingPiece(self.watcher.unreachable, hint)
             self.stack.pause()
 
-    def _fail_late_services(self) -> bool:
-        """Fail the services whose deadline has passed, and return whether no other service is waited for."""
-        if not self.deadline.has_passed:
+    def _fail_late_services(self, snapshot: Snapshot | None, rounds: int) -> bool:
+        """Fail the services whose deadline has passed, and return whether no other service is waited for.
+
+        Before a round shows what was applied, all may look ready as they were; of ready ones, only the wait itself says
+        that they have been ready for long enough.
+        """
+        if not self.deadline.has_passed or not self.monitor.is_shown(rounds):
             # No service has less time than all have.
             return False
         services = {service.name: service for service in self.monitor.plan.services}
-        unready = self.monitor.unready(self.watcher.latest)
+        unready = self.monitor.unready(snapshot)
         late = {name for name in unready if self.deadline.has_passed_for(name)}
         for name in late:
             # A deployment does not wait for the end of a running Job.
             if unready[name].state is not WorkloadState.STARTED or services[name].workload_kind != "Job":
                 self.monitor.fail(name, _timeout(services[name], unready[name], self.deadline.seconds_for(name)))
-        return late == unready.keys()
+        return bool(late) and late == unready.keys()
 
     def note_outdated(self) -> None:
         """Emit a note for pods that keep the old revision, because of their update policy."""

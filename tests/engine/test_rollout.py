@@ -42,6 +42,23 @@ class View(Watcher):
         return self._view
 
 
+class Behind(View):
+    """A watcher that at first shows a view from before a change."""
+
+    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        super().__init__(after)
+        self._before, self._looks = before, 0
+
+    @property
+    def rounds(self) -> int:
+        return int(self._looks >= 5)
+
+    @property
+    def latest(self) -> Snapshot | None:
+        self._looks += 1
+        return self._before if self._looks < 5 else self._view
+
+
 def make_rollout(*held: Object, deadline: Deadline, notes: list[str] | None = None) -> Rollout:
     services = tuple(
         ServicePlan(
@@ -73,6 +90,20 @@ def starting(name: str) -> Iterator[Object]:
     workload = deployment(name)
     owner = replica_set(workload)
     yield from (workload, owner, pod(owner, state=running()))
+
+
+def test_a_time_that_is_over_before_the_change_is_seen() -> None:
+    """What was ready before a change is not taken for its result."""
+    workload = deployment("web")
+    owner = replica_set(workload)
+    before = snapshot(workload, owner, pod(owner, state=running(), ready=True))
+    rollout = make_rollout(*starting("web"), deadline=Deadline(0))
+    rollout.watcher = Behind(before, snapshot(*starting("web")))
+    rollout.monitor.applied = {"web": 1}
+    assert not rollout.monitor.unready(before)
+    rollout.wait()
+
+    assert rollout.monitor.causes["web"].code is CauseCode.TIMEOUT
 
 
 def test_each_has_its_own_time() -> None:
