@@ -59,7 +59,9 @@ class Behind(View):
         return self._before if self._looks < 5 else self._view
 
 
-def make_rollout(*held: Object, deadline: Deadline, notes: list[str] | None = None) -> Rollout:
+def make_rollout(
+    *held: Object, deadline: Deadline, notes: list[str] | None = None, before: Snapshot | None = None
+) -> Rollout:
     services = tuple(
         ServicePlan(
             name=manifest["metadata"]["name"],
@@ -80,7 +82,7 @@ def make_rollout(*held: Object, deadline: Deadline, notes: list[str] | None = No
     )
     plan = Plan(environment="shop", namespace=NAMESPACE, services=services)
     monitor = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset(service.name for service in services))
-    view = View(snapshot(*held))
+    view = View(snapshot(*held)) if before is None else Behind(before, snapshot(*held))
     return Rollout(
         stack=stack, monitor=monitor, watcher=view, deadline=deadline, retries=Retries(stack=stack, api=Api(NOWHERE))
     )
@@ -97,8 +99,7 @@ def test_a_time_that_is_over_before_the_change_is_seen() -> None:
     workload = deployment("web")
     owner = replica_set(workload)
     before = snapshot(workload, owner, pod(owner, state=running(), ready=True))
-    rollout = make_rollout(*starting("web"), deadline=Deadline(0))
-    rollout.watcher = Behind(before, snapshot(*starting("web")))
+    rollout = make_rollout(*starting("web"), deadline=Deadline(0), before=before)
     rollout.monitor.applied = {"web": 1}
     assert not rollout.monitor.unready(before)
     rollout.wait()
