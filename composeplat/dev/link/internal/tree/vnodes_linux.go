@@ -107,6 +107,12 @@ func (v *vnodes) next() ([]vnodeEvent, error) {
 	return events, nil
 }
 
-func (v *vnodes) end() { v.events.Close() }
+func (v *vnodes) end() {
+	v.lock.Lock()
+	// Once it is closed, its number may be that of another descriptor.
+	v.descriptor = -1
+	v.lock.Unlock()
+	v.events.Close()
+}
 
 func (v *vnodes) close() {}
