@@ -39,9 +39,14 @@ func (w *Watch) begin() {
 }
 
 func (w *Watch) end() {
-	if w.events != nil {
-		w.events.Close()
+	if w.events == nil {
+		return
 	}
+	w.lock.Lock()
+	// Once it is closed, its number may be that of another descriptor.
+	w.descriptor = -1
+	w.lock.Unlock()
+	w.events.Close()
 }
 
 // isBlind reports whether the root itself was not watched: it may exist again, so it is watched now.
