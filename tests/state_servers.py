@@ -22,7 +22,7 @@ import tempfile
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -288,6 +288,18 @@ def _has_user(name: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+@pytest.fixture(scope="module")
+def minio() -> Iterator[Minio]:
+    with Minio() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with Postgres() as server:
+        yield server
 
 
 if __name__ == "__main__":

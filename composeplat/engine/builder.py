@@ -1,7 +1,7 @@
-"""The BuildKit that builds images: the user's builder, Docker's, or the local cluster's; and Docker in a state.
+"""The BuildKit that builds images: the user's builder, Docker's, or the local cluster's.
 
-Owns the configuration folder of buildx. buildx writes into its folder, so it gets a copy of the user's builders: the
-user's own folder never changes.
+Owns the Docker host that a state has for builds, and the configuration folder of buildx. buildx writes into its folder,
+so it gets a copy of the user's builders: the user's own folder never changes.
 """
 
 from __future__ import annotations
@@ -112,13 +112,13 @@ def _prepare(folder: Path) -> None:
 
 
 def docker_host_of(state: Mapping[str, Any]) -> str | None:
-    """The Docker in the configuration of the provider that builds, which may be empty; None without this provider."""
+    """The Docker host in the configuration of the provider for builds, which may be empty; None without one."""
     providers = (resource for resource in state.get("resources") or () if _is_provider(resource))
     return next((str((provider.get("inputs") or {}).get("host") or "") for provider in providers), None)
 
 
 def with_docker_host(state: Mapping[str, Any], host: str) -> dict[str, Any] | None:
-    """The state with another Docker in that configuration; None if it has this one already.
+    """The state with another Docker host in that configuration; None if it has this one already.
 
     Pulumi would replace the provider, and with it each image. After a run that leaves some of these alone, such as one
     of named services, it could not read the state any more.

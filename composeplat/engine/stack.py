@@ -85,7 +85,7 @@ class Stack:
         return self.workspace.read_state() or {}
 
     def mend_state(self) -> None:
-        """Remove pending operations from the state, repair its order, and note the Docker of this run in it."""
+        """Remove pending operations from the state, repair its order, and note the Docker host of this run in it."""
         if self.workspace.repair_order():
             self.note("repaired the state: a resource came before another one that it depends on")
         self.workspace.drop_pending()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,25 +27,14 @@ from composeplat.system.folders import cache_folder
 from tests.conftest import VARIABLES, Outcome, Project, run
 from tests.deploy.test_planted_secrets import command_lines
 from tests.schemas import checked
-from tests.state_servers import PASSWORD, USER, Minio, Postgres, StateServer, lock_of_another
+from tests.state_servers import PASSWORD, USER, Minio, Postgres, StateServer, lock_of_another, minio, postgres
 from tests.terminal import Terminal
 
+__all__ = ["minio", "postgres"]
 pytestmark = pytest.mark.timeout(300)
 
 HIDDEN = "a-value-that-nobody-may-read"
 NAME, NAMESPACE = "shop", "team"
-
-
-@pytest.fixture(scope="module")
-def minio() -> Iterator[Minio]:
-    with Minio() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with Postgres() as server:
-        yield server
 
 
 def resources(value: str = HIDDEN) -> list[dict[str, Any]]:

@@ -23,9 +23,9 @@ from tests.cloud_servers import azure, google
 from tests.conftest import for_endurance
 from tests.deploy.conftest import Environment, Ran, until
 from tests.deploy.test_trouble import HEAD, STUCK, Begun, begin, identities
-from tests.state_servers import PASSWORD, Minio, Postgres, StateServer
+from tests.state_servers import PASSWORD, Minio, Postgres, StateServer, minio, postgres
 
-__all__ = ["azure", "google"]
+__all__ = ["azure", "google", "minio", "postgres"]
 
 #: Of a backend that is gone, a run ends within this time.
 MAX_SECONDS_WITHOUT_BACKEND = 90
@@ -38,18 +38,6 @@ APP = (
 SLOW = HEAD + "  app-0: {<<: *app, volumes: ['data:/data']}\n" + "".join(
     f"  app-{n}: {{<<: *app, depends_on: [app-{n - 1}]}}\n" for n in range(1, 5)
 ) + "volumes: {data: {}}\n"  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def minio() -> Iterator[Minio]:
-    with Minio() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with Postgres() as server:
-        yield server
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def _preview(stack: Stack, api: Api, plan: Plan, options: DeployOptions, no_chan
     shown = preview_plan(api, without_pods(kept, held_back), replaced)
     chosen = plan.select_services(options.services)
     registered = registered_part(shown, options.services, parts)
-    # A deploy notes its Docker in the state; a preview, which needs none, takes the one that is there.
+    # A deploy notes its Docker host in the state; a preview, which needs none, takes the one that is there.
     docker = docker_host_of(state)
     more = pulumi_runs.NO_VARIABLES if docker is None else {DOCKER_HOST: docker}
     events, result = pulumi_runs.run_program(stack, shown, args, chosen, registered=registered, more=more)
