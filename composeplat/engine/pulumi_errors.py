@@ -163,11 +163,11 @@ _BACKEND_FAILURES = (
     _Row(
         r"unable to find gcp credentials",
         _NO_LOGIN,
-        "gcloud auth application-default login; or set GOOGLE_APPLICATION_CREDENTIALS to the file of a key",
+        "gcloud auth application-default login; or set GOOGLE_APPLICATION_CREDENTIALS to the path of a key file",
     ),
     _Row(
         r"unable to parse credentials from \$GOOGLE_CREDENTIALS",
-        "the login for the state backend can't be read: GOOGLE_CREDENTIALS is not the JSON of a key",
+        "the login for the state backend can't be read: GOOGLE_CREDENTIALS is not the JSON of a key file",
         "set it to the content of the file, not to its path",
     ),
     _Row(

@@ -26,11 +26,11 @@ _NO_SERVER = (
 UNUSABLE = {
     "no-login-google": (
         "gs://state", {}, _NO_LOGIN,
-        "gcloud auth application-default login; or set GOOGLE_APPLICATION_CREDENTIALS to the file of a key",
+        "gcloud auth application-default login; or set GOOGLE_APPLICATION_CREDENTIALS to the path of a key file",
     ),
     "a-path-as-the-login": (
         "gs://state", {"GOOGLE_CREDENTIALS": "/home/ann/key.json"},
-        _UNREADABLE + "GOOGLE_CREDENTIALS is not the JSON of a key",
+        _UNREADABLE + "GOOGLE_CREDENTIALS is not the JSON of a key file",
         "set it to the content of the file, not to its path",
     ),
     "no-login-azure": (
