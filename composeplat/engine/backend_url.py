@@ -1,7 +1,7 @@
 """The URL of a backend: its kind, its form without a login, and the address at which it answers.
 
-Owns which parts of such a URL are confidential. It is apart from the backend since messages, logs and checks need a URL
-that can be shown, and nothing else of a backend.
+Owns which parts of such a URL, and of the variables with a login to Azure, are confidential. It is apart from the
+backend since messages, logs and checks need a URL that can be shown, and nothing else of a backend.
 Must not open a connection.
 """
 

@@ -1,4 +1,4 @@
-"""Services whose address a proxy gives that reads it from Docker.
+"""Services that have their address from a proxy which reads it from Docker.
 
 Traefik and Caddy read labels, nginx-proxy reads a variable.
 Owns the message that they have no URL here. Labels become annotations, which no proxy of the cluster reads.
