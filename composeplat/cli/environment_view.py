@@ -19,6 +19,7 @@ from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address, find_addresses
 from composeplat.cluster.exposed_services import find_exposed
+from composeplat.cluster.live_lists import Lists
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery
 from composeplat.cluster.watching import Watcher
@@ -68,12 +69,16 @@ class EnvironmentView:
             if service.name in self.chosen
         ]
 
-    def addresses(self, api: Api) -> list[Address]:
-        """List the addresses of the chosen services, as this machine reaches them, in the order of a deploy."""
+    def addresses(self, api: Api, lists: Lists | None = None) -> list[Address]:
+        """List the addresses of the chosen services, as this machine reaches them, in the order of a deploy.
+
+        Without lists the API server is asked.
+        """
+        lists = lists or api
         reached_at, names = self.planned.target.reached_at, self.names
         addresses = (
             replace(found, url=reached_at(found.url))
-            for found in (*find_addresses(api, self.namespace, self.environment), *self._exposed(api))
+            for found in (*find_addresses(lists, self.namespace, self.environment), *self._exposed(api, lists))
             if found.service in names
         )
         # By name and path: the domain of the deploy need not be known here. Those that left the file come last.
@@ -88,9 +93,9 @@ class EnvironmentView:
             self.planned.target.access, plan.namespace, plan.environment, plan.workload_kinds, others_too=True
         )
 
-    def _exposed(self, api: Api) -> list[Address]:
+    def _exposed(self, api: Api, lists: Lists) -> list[Address]:
         has_any = any(desired.key.kind is ResourceKind.EXPOSED for desired in self.planned.plan.objects)
-        return find_exposed(api, self.namespace, self.environment) if has_any else []
+        return find_exposed(lists, api, self.namespace, self.environment) if has_any else []
 
     def take_snapshot(self, api: Api) -> Snapshot:
         return self.watcher.take_snapshot(api)

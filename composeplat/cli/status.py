@@ -29,6 +29,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.endpoints import Address
 from composeplat.cluster.environments import deployed_services
+from composeplat.cluster.live_lists import Lists, LiveLists
 from composeplat.cluster.probes import read_last_lines
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, age, short_image, status_rows
@@ -40,8 +41,6 @@ app = App()
 
 #: Ages are shown in seconds.
 _REDRAW_INTERVAL_S = 1.0
-#: Addresses are not watched.
-_ADDRESSES_KEPT_S = 30.0
 #: Of a failing container, this many last lines are shown; 'platform logs' shows all.
 _MAX_LOG_LINES = 5
 _COLORS = {
@@ -128,14 +127,15 @@ class StatusReader:
         self.urls: tuple[str, ...] = ()
         """All addresses, in the order of a deploy."""
         self._addresses: list[Address] = []
-        self._addresses_read = 0.0
         self._may_read_addresses = True
+        self._lists: LiveLists | None = None
+        """The objects with the addresses; None until they are read again."""
         self._snapshot: Snapshot | None = None
-        """The snapshot that was read when the addresses were."""
         self._problem = ""
 
     def read(self) -> list[StatusRow]:
         """Read once."""
+        self._addresses = self._read_addresses(self._api)
         return self._rows(self._watcher.take_snapshot(self._api))
 
     def read_again(self, before: list[StatusRow]) -> list[StatusRow]:
@@ -146,7 +146,10 @@ class StatusReader:
         self._problem = problem
         if problem or snapshot is None:
             return before
+        if self._lists is None:
+            self._lists = LiveLists(self._api)
         try:
+            self._addresses = self._lists.update(self._read_addresses, self._addresses)
             return self._rows(snapshot)
         except ApiError as error:
             if error.status:
@@ -162,13 +165,15 @@ class StatusReader:
 
     def stop(self) -> None:
         self._watcher.stop()
+        if self._lists is not None:
+            self._lists.stop()
 
-    def _read_addresses(self) -> list[Address]:
+    def _read_addresses(self, lists: Lists) -> list[Address]:
         """Read the addresses; without the permission there are none, and a note the first time."""
         if not self._may_read_addresses:
             return []
         try:
-            return self._view.addresses(self._api)
+            return self._view.addresses(self._api, lists)
         except ApiError as error:
             if error.status != http.client.FORBIDDEN:
                 raise
@@ -177,9 +182,7 @@ class StatusReader:
             return []
 
     def _rows(self, snapshot: Snapshot) -> list[StatusRow]:
-        if snapshot is not self._snapshot or time.monotonic() - self._addresses_read > _ADDRESSES_KEPT_S:
-            self._addresses = self._read_addresses()
-            self._snapshot, self._addresses_read = snapshot, time.monotonic()
+        self._snapshot = snapshot
         self.urls = tuple(dict.fromkeys(address.url for address in self._addresses))
         queries = self._view.queries(snapshot.workloads, self._addresses)
         rows = status_rows(queries, snapshot, self.now)

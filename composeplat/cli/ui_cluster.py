@@ -5,9 +5,7 @@ Owns what the page has without a definition: no files, no preview and no actions
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,6 +27,7 @@ from composeplat.cluster.endpoints import find_addresses
 from composeplat.cluster.environment_list import EnvironmentList
 from composeplat.cluster.environments import DeployedEnvironment, find_environments
 from composeplat.cluster.events import read_events
+from composeplat.cluster.live_lists import Lists, LiveLists
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, status_rows
 from composeplat.cluster.watching import FURTHER_WORKLOADS, WORKLOADS, Watcher
@@ -38,8 +37,6 @@ from composeplat.ui.site import Environment, LogRequest, Site
 from composeplat.ui.topics import PROBLEM, Publish
 
 _DEFAULT_NAMESPACE = "default"
-#: Addresses are not watched.
-_ADDRESSES_KEPT_S = 30.0
 
 
 class ClusterSite:
@@ -134,7 +131,7 @@ class ClusterStatus:
         self._watcher = _watcher(place)
         self._reasons = Reasons(api, place.namespace)
         self._urls: dict[str, list[str]] = {}
-        self._addresses_read = -math.inf
+        self._lists = LiveLists(api)
 
     @property
     def latest(self) -> Snapshot | None:
@@ -153,10 +150,10 @@ class ClusterStatus:
 
     def stop(self) -> None:
         self._watcher.stop()
+        self._lists.stop()
 
     def _rows(self, snapshot: Snapshot) -> list[StatusRow]:
-        if time.monotonic() - self._addresses_read > _ADDRESSES_KEPT_S:
-            self._urls, self._addresses_read = self._read_urls(), time.monotonic()
+        self._urls = self._lists.update(self._read_urls, self._urls)
         services = [
             replace(service, urls=tuple(self._urls.get(service.cluster_name, ())))
             for service in services_of(snapshot, self._place)
@@ -166,9 +163,9 @@ class ClusterStatus:
     def _with_lines(self, row: StatusRow) -> StatusRow:
         return replace(row, lines=self._reasons.lines(row.cause)) if row.cause and row.problem else row
 
-    def _read_urls(self) -> dict[str, list[str]]:
+    def _read_urls(self, lists: Lists) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for address in find_addresses(self._api, self._place.namespace, self._place.environment):
+        for address in find_addresses(lists, self._place.namespace, self._place.environment):
             found.setdefault(address.service, []).append(self._target.reached_at(address.url))
         return found
 

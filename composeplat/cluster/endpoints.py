@@ -9,8 +9,9 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterable
 
-from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.api import ApiError
 from composeplat.cluster.kinds import kind_path
+from composeplat.cluster.live_lists import Lists
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import environment_selector
 from composeplat.system.records import record
@@ -36,11 +37,11 @@ class Address:
         return "tcp" if self.is_endpoint else self.url.partition(":")[0]
 
 
-def find_addresses(api: Api, namespace: str, environment: str) -> list[Address]:
+def find_addresses(lists: Lists, namespace: str, environment: str) -> list[Address]:
     selector = environment_selector(environment)
-    found = api.items(kind_path(*INGRESS, namespace) + selector)
+    found = [*lists.items(kind_path(*INGRESS, namespace) + selector)]
     try:
-        found += api.items(kind_path(*ROUTE, namespace) + selector)
+        found += lists.items(kind_path(*ROUTE, namespace) + selector)
     except ApiError as error:
         # A cluster without the Gateway API has no routes, and not every user may list them.
         if error.status not in (http.client.NOT_FOUND, http.client.FORBIDDEN):

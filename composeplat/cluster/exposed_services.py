@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.endpoints import Address
 from composeplat.cluster.kinds import kind_path
+from composeplat.cluster.live_lists import Lists
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
 
@@ -22,8 +23,9 @@ _PREFERRED = ("ExternalIP", "InternalIP", "ExternalDNS", "Hostname")
 _PROVIDERS = frozenset(("metallb.io", "purelb.io", "kube-vip.io", "loxilb.io", "openelb.io"))
 
 
-def find_exposed(api: Api, namespace: str, environment: str) -> list[Address]:
-    found = api.items(kind_path("v1", "Service", namespace) + environment_selector(environment))
+def find_exposed(lists: Lists, api: Api, namespace: str, environment: str) -> list[Address]:
+    """Read the addresses of Services in lists, and of nodes from the API server: a watch of these has much news."""
+    found = lists.items(kind_path("v1", "Service", namespace) + environment_selector(environment))
     exposed = [item for item in found if item["spec"].get("type") in ("LoadBalancer", "NodePort")]
     is_asked = any(item["spec"]["type"] == "NodePort" for item in exposed)
     node = _node_address(api) if is_asked else _NODE

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.cluster.kinds import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
@@ -150,6 +151,23 @@ def test_idle(environment: Environment, relay: Relay, tmp_path: Path) -> None:
     environment.deploy(WATCHED_FILE.replace("services:", later))
     until(lambda: relay.sent > sent)
     assert [process.poll() for process in followers] == [None] * len(commands)
+
+
+def test_a_new_address(environment: Environment) -> None:
+    """An address that changes is shown at once, although nothing else changes."""
+    web = "{image: 'busybox:1.37', command: httpd -f -p 8080, stop_grace_period: 0s, ports: ['80:8080']}"
+    environment.deploy(f"services: {{web: {web}}}").expect()
+    following = environment.start("status", "--watch")
+    shown: list[str] = []
+    threading.Thread(target=lambda: shown.extend(following.stdout or ()), daemon=True).start()
+    until(lambda: any("https://web" in line for line in shown))
+    with environment.api() as api:
+        path = kind_path("networking.k8s.io/v1", "Ingress", environment.namespace)
+        (endpoint,) = api.items(path)
+        rule = {**endpoint["spec"]["rules"][0], "host": "moved.example.com"}
+        api.patch(f"{path}/{endpoint['metadata']['name']}", {"spec": {"rules": [rule]}})
+
+    until(lambda: any("https://moved.example.com" in line for line in shown), seconds=10)
 
 
 @pytest.mark.parametrize("command", ["destroy", *for_endurance("sleep")])
