@@ -14,13 +14,13 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App, utf8_texts, without_dashes
 from composeplat.cli.console import is_terminal
 from composeplat.cli.help_text import Guide
-from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.unreachable_nodes import find_unreachable_node
 from composeplat.cluster.watching import pods_path
-from composeplat.dev.container_commands import Command, choose_pod, run_command
+from composeplat.dev.container_commands import Command, choose_pod, run_until_interrupted
 from composeplat.diagnostics import ComposeplatError, Exit
 
 app = App()
@@ -33,8 +33,8 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
     container = find_container(planned, service, f"exec --name {planned.plan.environment} {service} …")
     terminal = not no_terminal and is_terminal(sys.stdin) and is_terminal(sys.stdout)
     command = replace(container, args=args, terminal=terminal)
-    with ended_by_signals(), interrupts_ignored():
-        return run_command(command, planned.target, os.environ)
+    with ended_by_signals():
+        return run_until_interrupted(command, planned.target, os.environ)
 
 
 def find_container(planned: Planned, service: str, usage: str) -> Command:

@@ -53,13 +53,6 @@ def ended_by_signals() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C during the block, in this process alone: a command in a container gets it, or ends the link."""
-    with handle_signals({signal.SIGINT: _do_nothing}):
-        yield
-
-
 def is_interrupt(error: BaseException | None) -> bool:
     """Check for a Ctrl-C: Python replaces an exception that is raised while a class is created."""
     while error is not None and not isinstance(error, KeyboardInterrupt):

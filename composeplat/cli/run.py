@@ -15,7 +15,7 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App, utf8_text, utf8_texts, without_dashes
 from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
-from composeplat.cli.interrupts import ended_by_signals, interrupts_ignored
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.run_job import run_job
 from composeplat.cli.selection import Choice, with_choice
@@ -70,8 +70,7 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
         with ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
             command = _command(pod, found, args, planned, no_terminal=no_terminal)
             if command.terminal or options.kept:
-                with interrupts_ignored():
-                    return container_commands.run_command(command, planned.target, os.environ)
+                return container_commands.run_until_interrupted(command, planned.target, os.environ)
             return container_commands.run_interruptible(
                 command, planned.target, os.environ, lambda: pods.interrupt(pod)
             )

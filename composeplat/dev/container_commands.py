@@ -22,7 +22,7 @@ from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
 from composeplat.system.records import record
-from composeplat.system.signals import handle_signals
+from composeplat.system.signals import handle_signals, pass_on_interrupt
 from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Found, Toolchain
 from composeplat.toolchain.tools import LINK
@@ -189,5 +189,16 @@ def _shell_status(status: int) -> int:
 def run_command(command: Command, target: Target, environment: Mapping[str, str]) -> int:
     """Run a command with the streams of this process, and return its status."""
     with _started(command, target, environment) as process:
+        status = process.wait()
+    return _shell_status(status)
+
+
+def run_until_interrupted(command: Command, target: Target, environment: Mapping[str, str]) -> int:
+    """Do the same, and leave a Ctrl-C to the command: on a terminal it is typed there, else it ends the link."""
+    with (
+        handle_signals({signal.SIGINT: lambda *_: None}),
+        _started(command, target, environment) as process,
+        handle_signals({signal.SIGINT: lambda *_: pass_on_interrupt(process)}),
+    ):
         status = process.wait()
     return _shell_status(status)

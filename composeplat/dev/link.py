@@ -19,6 +19,7 @@ from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.pulumi_process import Interrupted
 from composeplat.system.atomic import write_private
 from composeplat.system.records import record
+from composeplat.system.signals import pass_on_interrupt
 
 Event = dict[str, Any]
 _LOOPBACK = "127.0.0.1"
@@ -117,8 +118,11 @@ class Link:
         return 128 - status if status < 0 else status
 
     def interrupt(self) -> None:
-        """Handle a Ctrl-C: a running program gets it itself, and a later start of the program ends at once."""
-        self._is_interrupted = self._process is None or self._is_interrupted
+        """Pass a Ctrl-C on to the running program; a later start of the program ends at once."""
+        if self._process is None:
+            self._is_interrupted = True
+        else:
+            pass_on_interrupt(self._process)
 
     def end(self) -> None:
         """End the program; if it does not run yet, as soon as it is started."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
 
@@ -64,6 +65,16 @@ def test_a_terminal(web: Environment) -> None:
     terminal.until("40 120")
     terminal.type("go on")
     assert terminal.status() == 3
+
+
+def test_an_interrupt_of_this_process_alone(web: Environment) -> None:
+    """It ends the command, as a Ctrl-C does: an editor or a script sends it to no other process."""
+    command = command_line(web, "-T", "web", "sh", "-c", "echo ready; sleep 1000")
+    with subprocess.Popen(command, cwd=web.folder, env=web.variables, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 130
 
 
 def test_commands_that_can_not_run(web: Environment) -> None:

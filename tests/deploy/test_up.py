@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -282,6 +283,21 @@ def test_no_terminal(shop: Environment) -> None:
     assert "err" in ran.stderr.splitlines()
     # The volume below the folder is left alone, and that is no problem.
     assert "can't sync" not in ran.stderr
+
+
+def test_interrupted_without_a_terminal(shop: Environment) -> None:
+    """An interrupt of this process alone, as an editor sends it, is for the program; so is one of the whole group."""
+    for send in (os.kill, os.killpg):
+        running = subprocess.Popen(
+            up_args(shop, "web", "--", "sh", "-c", "trap 'exit 5' INT; echo ready; while :; do sleep 0.1; done"),
+            cwd=shop.folder, env=shop.variables, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        shop.started.append(running)
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        send(running.pid, signal.SIGINT)
+        assert running.wait(WITHIN) == 5
 
 
 def test_a_container_that_does_not_start(shop: Environment) -> None:

@@ -16,10 +16,9 @@ import pytest
 from composeplat import progress
 from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cluster.access import Access
-from composeplat.dev.container_commands import Command, choose_pod, run_command
+from composeplat.dev.container_commands import Command, choose_pod, run_command, run_until_interrupted
 from composeplat.engine.target import Target
 from composeplat.names import SERVICE_LABEL
-from composeplat.system.signals import handle_signals
 from composeplat.toolchain.tools import LINK
 from tests.cluster.objects import until
 
@@ -73,6 +72,21 @@ def test_a_command_that_is_ended(tmp_path: Path) -> None:
     assert not [*tmp_path.glob("composeplat-*")]
 
 
+@pytest.mark.usefixtures("program")
+def test_a_command_that_is_interrupted(tmp_path: Path) -> None:
+    """A Ctrl-C that only this process got, as from an editor, ends the program: it was ignored."""
+    program = tmp_path / "link"
+    program.write_text(program.read_text().replace("exit 143' TERM", "exit 130' INT"))
+
+    def interrupt() -> None:
+        until((tmp_path / "begun").exists)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    assert run_until_interrupted(COMMAND, TARGET, os.environ) == 130
+    assert (tmp_path / "restored").exists()
+
+
 def test_ctrl_c_before_the_command_runs(tmp_path: Path) -> None:
     """While the program that connects is waited for, Ctrl-C is not the command's yet: it had no effect."""
     lock = tmp_path / "locks" / LINK.name
@@ -82,12 +96,11 @@ def test_ctrl_c_before_the_command_runs(tmp_path: Path) -> None:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     environment = {"COMPOSEPLAT_CACHE": str(tmp_path), "PATH": str(tmp_path)}
-    ignored = handle_signals({signal.SIGINT: lambda *_: None})
-    with lock.open("w") as held, progress.use_handler(press), ignored:
+    with lock.open("w") as held, progress.use_handler(press):
         fcntl.flock(held, fcntl.LOCK_EX)
         # The test ends also where the press has no effect.
         end = threading.Timer(5, fcntl.flock, (held, fcntl.LOCK_UN))
         end.start()
         with pytest.raises(KeyboardInterrupt):
-            run_command(COMMAND, TARGET, environment)
+            run_until_interrupted(COMMAND, TARGET, environment)
         end.cancel()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from composeplat.dev.link import Link, Place, Session
 from composeplat.engine.pulumi_process import Interrupted
+from tests.cluster.objects import until
 
 
 @pytest.fixture
@@ -34,3 +36,15 @@ def test_interrupted_before_it_began(link: Link) -> None:
 
     with pytest.raises(Interrupted):
         link.run(os.environ, print)
+
+
+def test_interrupted_while_it_runs(link: Link, tmp_path: Path) -> None:
+    """The program gets a Ctrl-C that only this process got, as from an editor: it was ignored."""
+    link.program.write_text(f"#!/bin/sh\ncd {tmp_path}\ntrap 'kill $!; exit 5' INT\ntouch begun\nsleep 60 & wait\n")
+
+    def interrupt() -> None:
+        until((tmp_path / "begun").exists)
+        link.interrupt()
+
+    threading.Thread(target=interrupt).start()
+    assert link.run(os.environ, print) == 5

@@ -22,6 +22,8 @@ const (
 	maxRetryDelay   = 3 * time.Second
 	flushTimeout    = 10 * time.Second
 	interruptStatus = 130
+	// onePress is the time in which two interrupts are the same Ctrl-C: the terminal sends it, and the parent process too.
+	onePress = 2 * shortDelay
 )
 
 var errTakenOver = errors.New("another `platform up` took over")
@@ -61,7 +63,6 @@ func up(config *Config, events *Events) (int, error) {
 	}
 	c := &client{config: config, events: events, name: rand.Text(), session: newSession(config),
 		signals: make(chan os.Signal, 4)}
-	signal.Notify(c.signals, syscall.SIGINT)
 	notifyEnd(c.signals)
 	// A write that nobody reads is an error then, and not the end of this process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -72,9 +73,11 @@ func up(config *Config, events *Events) (int, error) {
 // notifyEnd passes on the signals that end a program.
 func notifyEnd(signals chan<- os.Signal) {
 	signal.Notify(signals, syscall.SIGTERM)
-	// nohup ignores SIGHUP, which Notify would undo.
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(signals, syscall.SIGHUP)
+	// nohup ignores SIGHUP, and a shell SIGINT in the background, which Notify would undo.
+	for _, number := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if !signal.Ignored(number) {
+			signal.Notify(signals, number)
+		}
 	}
 }
 
@@ -173,6 +176,7 @@ type ending struct {
 // handleSignals handles signals, and a Ctrl-C that is typed while there is no session.
 func (c *client) handleSignals(ctx context.Context, finish func(ending)) {
 	asked := false
+	var pressed time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -181,6 +185,12 @@ func (c *client) handleSignals(ctx context.Context, finish func(ending)) {
 			finish(ending{status: interruptStatus})
 		case received := <-c.signals:
 			number := received.(syscall.Signal)
+			if number == syscall.SIGINT {
+				if time.Since(pressed) < onePress {
+					continue
+				}
+				pressed = time.Now()
+			}
 			if c.session.isAttached() && !asked && (!c.config.Terminal || number != syscall.SIGINT) {
 				asked = true
 				if number != syscall.SIGINT {

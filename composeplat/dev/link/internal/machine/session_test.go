@@ -76,10 +76,13 @@ func TestACommandThatIsNotThereFails(t *testing.T) {
 func TestASignalIsPassedOnOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.config.Command = []string{"sh", "-c", "trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.05; done"}
+	w.config.Command = []string{"sh", "-c",
+		"trap 'echo interrupted; sleep 0.3; exit 5' INT; echo ready; while :; do sleep 0.05; done"}
 	w.start()
 	w.eventually("ready", func() bool { return strings.Contains(w.screen(), "ready") })
 	w.eventually("attached", func() bool { return w.up.session.isAttached() })
+	// The terminal sends it to all processes, and the parent passes it on: two at once are one.
+	w.up.signals <- syscall.SIGINT
 	w.up.signals <- syscall.SIGINT
 	w.ends(5)
 	equal(t, "ready\ninterrupted\n", w.screen())
