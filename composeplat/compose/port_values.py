@@ -16,6 +16,9 @@ from composeplat.system.records import record
 
 MAX_PORT = 65535
 MAX_PORTS_IN_RANGE = 256
+_LONG_RANGE_HINT = (
+    "name fewer, also in the settings of its program; for Kubernetes alone: 'ports: !override' in compose.platform.yaml"
+)
 _ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*|localhost)\Z"
 PROTOCOLS = ("tcp", "udp", "sctp")
 
@@ -56,7 +59,7 @@ def parse_port_range(text: str, *, limit: int = MAX_PORTS_IN_RANGE) -> Sequence[
     if stop < start:
         raise BadValue("must be a range from a lower port to a higher one")
     if stop - start >= limit:
-        raise BadValue(f"must name at most {limit} ports in one range")
+        raise BadValue(f"must name at most {limit} ports in one range", hint=_LONG_RANGE_HINT)
     return range(start, stop + 1)
 
 
@@ -94,8 +97,9 @@ def parse_port(text: str) -> PortText:
         targets = parse_port_range(target)
         sources = parse_published(published)
     except BadValue as error:
-        looks_like_ports = re.fullmatch(r"[0-9:.\[\]-]*[0-9]", rest)
-        raise BadValue(str(error) if looks_like_ports else expected) from error
+        if re.fullmatch(r"[0-9:.\[\]-]*[0-9]", rest):
+            raise
+        raise BadValue(expected) from error
     return PortText(
         pairs=pair_ports(sources, targets),
         protocol=protocol,

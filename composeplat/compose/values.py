@@ -22,11 +22,14 @@ _MAX_QUANTITY = 2**63 - 1
 
 
 class BadValue(ValueError):
-    """The text does not match the grammar; the argument says what is expected, ``known`` what may have been meant."""
+    """The text does not match the grammar.
 
-    def __init__(self, expected: str, known: Iterable[str] = ()) -> None:
+    The argument says what is expected, ``known`` what may have been meant, and ``hint`` another way out.
+    """
+
+    def __init__(self, expected: str, known: Iterable[str] = (), *, hint: str = "") -> None:
         super().__init__(expected)
-        self.known = tuple(known)
+        self.known, self.hint = tuple(known), hint
 
 
 # numbers and booleans -------------------------------------------------------------------------------------------------

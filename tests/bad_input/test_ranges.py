@@ -114,3 +114,13 @@ def test_of_a_route(port: str, project: Project) -> None:
 
     expected = [f"compose.yaml:2:43: error: endpoints[0].port {PORT}, not '{port.strip(chr(39))}' [invalid-value]"]
     assert expected == project(text).read().messages
+
+
+def test_the_way_out_of_a_long_range(project: Project) -> None:
+    """The hint names both places that have the range, and the file that changes it for Kubernetes alone."""
+    (found,) = project("services: {turn: {image: coturn, ports: ['49152-65535:49152-65535/udp']}}").read().loaded.report.sorted()
+
+    assert found.hint == (
+        "name fewer, also in the settings of its program; "
+        "for Kubernetes alone: 'ports: !override' in compose.platform.yaml"
+    )

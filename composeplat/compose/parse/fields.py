@@ -130,7 +130,7 @@ class Field:
         except BadValue as error:
             if scalar.is_substituted and self.ctx.report.has_required(scalar.span):
                 return None
-            hint = self._unset_hint(scalar, unset_means)
+            hint = self._unset_hint(scalar, unset_means) or error.hint
             if error.known and not scalar.is_substituted:
                 hint = hint or self.ctx.report.near(scalar.text.partition(":")[0], error.known)
             hint = hint or (pasted_hint(scalar.written) if scalar.plain else "")
