@@ -24,7 +24,7 @@ _MAX_QUANTITY = 2**63 - 1
 class BadValue(ValueError):
     """The text does not match the grammar.
 
-    The argument says what is expected, ``known`` what may have been meant, and ``hint`` another way out.
+    The argument says what is expected, ``known`` what may have been meant, and ``hint`` how to fix it otherwise.
     """
 
     def __init__(self, expected: str, known: Iterable[str] = (), *, hint: str = "") -> None:
