@@ -73,9 +73,9 @@ endurance: env ## run the long tests
 mutants: env ## change the code one token at a time, and see which changes no test notices (COUNT=200 SEED=1)
 	@$(BIN)/python -m tests.mutants --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
-bench: setup ## measure rendering, starts, deploys, many services, how soon failures are told, builds and syncing
+bench: setup ## measure rendering, starts, idle commands, deploys, many services, failures, builds and syncing, and draw the figures
 	@mkdir -p benchmarks/figures; missed=; \
-	for one in render startup page deploy scale failures builds sync; do \
+	for one in render startup page idle deploy scale failures builds sync; do \
 	  echo "bench: benchmarks/$$one.py"; \
 	  $(BIN)/python benchmarks/$$one.py --json benchmarks/figures/$$one.json || missed+=" $$one"; \
 	done; \

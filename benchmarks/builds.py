@@ -154,16 +154,17 @@ def main(args: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         cases = find_cases(Path(name))
 
-        def use(_api: Api, variables: dict[str, str]) -> dict[str, Times]:
-            taken = {}
+        def use(_api: Api, variables: dict[str, str]) -> dict[str, dict[str, object]]:
+            found: dict[str, dict[str, object]] = {}
             for case in cases:
-                taken[case.name] = measure(case, variables, options.runs)
-                met.append(report(case, taken[case.name]))
-            return taken
+                taken = measure(case, variables, options.runs)
+                met.append(report(case, taken))
+                found[case.name] = {"seconds": taken, "peer": PEER, "at_most": case.at_most, "judged": case.judged}
+            return found
 
-        taken = on_a_cluster(Path(name), use)
+        found = on_a_cluster(Path(name), use)
     if options.json:
-        Path(options.json).write_text(json.dumps(taken, indent=2) + "\n")
+        Path(options.json).write_text(json.dumps(found, indent=2) + "\n")
     return int(not all(met))
 
 

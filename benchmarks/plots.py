@@ -1,6 +1,7 @@
-"""Draw the figures of render.py and deploy.py as SVG: seconds by number of services, a line for each tool.
+"""Draw the figures of the benchmarks as SVG: lines by number of services, and bars beside those of peers.
 
-Owns the scales and the drawing; both axes are logarithmic, so that a straight line at 45 degrees is linear growth.
+Owns the scales and the drawing. Axes of lines are logarithmic, so that a straight line at 45 degrees is linear growth;
+bars begin at zero, and a mark shows the limit.
 Must not measure: it reads the files that ``--json`` of the benchmarks has written.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 Line = Sequence[tuple[float, float]]
@@ -22,11 +24,20 @@ _WIDTH, _HEIGHT = 300, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 30, 34
 _LEGEND_HEIGHT = 28
 _COLORS = ("#2f7de1", "#c2630c", "#7a5195", "#3a8f5c")
+_LIMIT_COLOR = "#c9252d"
+_BAR_WIDTH, _BAR_STEP, _BARS_LEFT, _BARS_RIGHT = 720, 18, 290, 80
 #: GitHub shows a page in the colors of the reader's system.
 _STYLE = (
     "text{font:11px sans-serif;fill:#444}.grid{stroke:#8884;stroke-width:1}.title{font-weight:bold}"
     "@media(prefers-color-scheme:dark){text{fill:#ccc}}"
 )
+#: The steps with very many services that are drawn, and their titles.
+_STEPS_OF_MANY = {
+    "deploy": "First deploy",
+    "preview": "Preview without a change",
+    "no change": "Deploy without a change",
+    "destroy": "Destroy",
+}
 #: The steps of a deploy that are drawn, and their titles.
 _STEPS = {
     "deploy": "First deploy",
@@ -41,6 +52,21 @@ class Chart:
     title: str
     lines: Mapping[str, Line]
     """By tool."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    name: str
+    value: float
+    limit: float | None = None
+    is_peer: bool = False
+
+
+@dataclass(frozen=True)
+class Bars:
+    title: str
+    unit: str
+    bars: Sequence[Bar]
 
 
 @dataclass(frozen=True)
@@ -85,6 +111,96 @@ def deploy_charts(content: Mapping[str, Any]) -> list[Chart]:
         )
         for step, title in _STEPS.items()
     ]
+
+
+def scale_charts(content: Mapping[str, Any]) -> list[Chart]:
+    """The charts of the figures of ``scale.py --json``, a chart for each step."""
+    ours, peers = content["table"], content["kubectl"]
+    sizes = sorted(map(int, ours))
+    return [
+        Chart(
+            title,
+            {
+                "platform": [(size, ours[str(size)][step]["seconds"]) for size in sizes],
+                "kubectl": [(size, peers[str(size)][step]) for size in sizes if step in peers.get(str(size), {})],
+            },
+        )
+        for step, title in _STEPS_OF_MANY.items()
+    ]
+
+
+def startup_bars(content: Mapping[str, Any]) -> list[Bars]:
+    """The processor time of short commands, beside the start of Python alone."""
+    limits = {
+        name: float(text) for name, text in (limit.removesuffix(" s").split(" in ") for limit in content["limits"])
+    }
+    bars = [
+        Bar(name, found["processor"] * 1000, _in_ms(limits.get(name)), is_peer=name == "python")
+        for name, found in content["rows"].items()
+    ]
+    return [Bars("Processor time of short commands", "ms", bars)]
+
+
+def builds_bars(content: Mapping[str, Any]) -> list[Bars]:
+    """The medians of builds, a chart for each case; the limit is a part of the peer's time."""
+    return [
+        Bars(
+            case,
+            "s",
+            [
+                Bar(tool, median(times), limit(found, tool), is_peer=tool == found["peer"])
+                for tool, times in found["seconds"].items()
+            ],
+        )
+        for case, found in content.items()
+    ]
+
+
+def limit(case: Mapping[str, Any], tool: str) -> float | None:
+    """The limit of a tool in a case of ``builds.py``."""
+    return case["at_most"] * median(case["seconds"][case["peer"]]) if tool in case["judged"] else None
+
+
+def sync_bars(content: Mapping[str, Any]) -> list[Bars]:
+    """Saved files, and many files, beside the tools that copy by hand."""
+    figures, limits = content["figures"], content["limits"]
+
+    def bar(title: str, name: str, times: float = 1) -> Bar:
+        limit = limits.get(name)
+        return Bar(title, figures[name] * times, limit and limit * times, is_peer=limit is None)
+
+    saves = [
+        bar("a save with platform up, median", "saved_median", 1000),
+        bar("the same, 95 of 100", "saved_p95", 1000),
+        bar("the same with a delay on the wire, median", "delayed_median", 1000),
+        bar("a save with platform watch, median", "watched_median", 1000),
+        bar("a save with kubectl cp, median", "copied_median", 1000),
+    ]
+    copies = [
+        bar("first sync of 10,000 files", "first_sync"),
+        bar("tar over exec, the same files", "tar_over_exec"),
+        bar("first sync of sources, slow wire", "slow_sync"),
+        bar("tar over exec, the same files", "slow_tar"),
+        bar("3,000 files change at once", "switch"),
+        bar("tar over exec of as many files", "switch_tar"),
+    ]
+    return [Bars("Until a saved file is there", "ms", saves), Bars("Many files", "s", copies)]
+
+
+def idle_bars(content: Mapping[str, Any]) -> list[Bars]:
+    """What following commands cost while nothing happens."""
+    rows = content["rows"].items()
+    shares = [Bar(name, row["share"] * 100, None if _is_peer(name) else 1, _is_peer(name)) for name, row in rows]
+    sent = [Bar(name, row["bytes_per_s"], is_peer=_is_peer(name)) for name, row in rows]
+    return [Bars("Share of a core while nothing happens", "%", shares), Bars("Sent to the API server", "bytes/s", sent)]
+
+
+def _is_peer(name: str) -> bool:
+    return not name.startswith("platform")
+
+
+def _in_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
 
 
 def draw(charts: Sequence[Chart]) -> str:
@@ -133,19 +249,63 @@ def _legend(colors: Mapping[str, str]) -> Iterator[str]:
         yield f'<text x="{left + 16}" y="{top}">{escape(tool)}</text>'
 
 
+def draw_bars(charts: Sequence[Bars]) -> str:
+    """Draw charts of bars below each other; a peer's have another color, and a limit is a mark."""
+    height = sum(30 + _BAR_STEP * len(chart.bars) for chart in charts) + 10
+    label = ", ".join(f"{chart.title} ({chart.unit})" for chart in charts)
+    box = f"0 0 {_BAR_WIDTH} {height}"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{escape(label)}">',
+        f"<style>{_STYLE}</style>",
+    ]
+    top = 0
+    for chart in charts:
+        parts += _draw_bars(chart, top)
+        top += 30 + _BAR_STEP * len(chart.bars)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _draw_bars(chart: Bars, top: int) -> Iterator[str]:
+    most = max([*(bar.value for bar in chart.bars), *(bar.limit or 0 for bar in chart.bars)]) or 1
+    width = (_BAR_WIDTH - _BARS_LEFT - _BARS_RIGHT) / most
+    yield f'<text class="title" x="8" y="{top + 18}">{escape(f"{chart.title}, {chart.unit}")}</text>'
+    for number, bar in enumerate(chart.bars):
+        y = top + 28 + number * _BAR_STEP
+        value = f"{bar.value:.3g}" if bar.value < 1000 else f"{bar.value:,.0f}"  # noqa: PLR2004 -- as people write it
+        title = f"{bar.name}: {value} {chart.unit}" + (f", at most {bar.limit:.3g}" if bar.limit else "")
+        yield f'<text x="{_BARS_LEFT - 8}" y="{y + 11}" text-anchor="end">{escape(bar.name)}</text>'
+        yield (
+            f'<rect x="{_BARS_LEFT}" y="{y + 1}" width="{max(bar.value * width, 1):.1f}" height="{_BAR_STEP - 5}"'
+            f' fill="{_COLORS[bar.is_peer]}"><title>{escape(title)}</title></rect>'
+        )
+        yield f'<text x="{_BARS_LEFT + bar.value * width + 8:.1f}" y="{y + 11}">{value}</text>'
+        if bar.limit:
+            x = _BARS_LEFT + bar.limit * width
+            yield (
+                f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 1}" y2="{y + _BAR_STEP - 2}"'
+                f' stroke="{_LIMIT_COLOR}" stroke-width="2"/>'
+            )
+
+
 def _range(values: Sequence[float]) -> tuple[float, float]:
     """The ends of an axis, with a margin, and never the same."""
     return min(values) / 1.25, max(values) * 1.25
 
 
+_LINES = {"render": render_charts, "deploy": deploy_charts, "scale": scale_charts}
+_BARS = {"startup": startup_bars, "builds": builds_bars, "sync": sync_bars, "idle": idle_bars}
+
+
 def main(args: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="where render.json and deploy.json are, and the plots go")
+    parser.add_argument("folder", type=Path, help="where the files of the benchmarks are, and the plots go")
     folder = parser.parse_args(args).folder
-    for name, charts_of in (("render", render_charts), ("deploy", deploy_charts)):
+    for name in (*_LINES, *_BARS):
         path = folder / f"{name}.json"
         if path.exists():
-            (folder / f"{name}.svg").write_text(draw(charts_of(json.loads(path.read_text()))))
+            content = json.loads(path.read_text())
+            drawn = draw(_LINES[name](content)) if name in _LINES else draw_bars(_BARS[name](content))
+            (folder / f"{name}.svg").write_text(drawn)
     return 0
 
 

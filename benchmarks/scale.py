@@ -7,6 +7,7 @@ the number of services does. A step is a process of its own, started as a user s
 
 The nodes are simulated (:mod:`deploy` starts the cluster): pods are ready at once and nothing is run.
 Their logs are served here, as the kubelet of a simulated node has none.
+kubectl applies and compares the same objects in the same run: it waits for nothing.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ from composeplat.cluster.kinds import kind_path
 from composeplat.local.layout import make_layout
 from composeplat.local.simulated import SimulatedCluster
 
-SIZES = (100, 300)
-"""The sizes of `make bench`; ``--sizes 100,1000`` takes several minutes."""
+SIZES = (100, 1000)
 STEPS = ("deploy", "preview", "no change", "preview with Pulumi", "one change", "status", "logs", "destroy")
+PEER = {"deploy": "apply", "preview": "diff", "no change": "apply"}
+"""The command of kubectl for a step. Its deletes are left out: those of 500 services take minutes (:mod:`deploy`)."""
 GROUP = 10
 """So many services are alike in every size."""
 LOG_LINES = 10
@@ -76,6 +78,8 @@ class Step:
 
 Table = dict[int, dict[str, Step]]
 """By size and step."""
+Peers = dict[int, dict[str, float]]
+"""The seconds of kubectl, by size and step."""
 
 
 def definition(services: int, changed: str = "") -> str:
@@ -280,6 +284,27 @@ def measure(testbed: Testbed, services: int) -> dict[str, Step]:
     return found
 
 
+def measure_kubectl(testbed: Testbed, services: int) -> dict[str, float]:
+    """Time kubectl with the objects that `platform render` gives for the same file."""
+    namespace = f"bench-kubectl-{services}"
+    testbed.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    named = ["--name", "scale", "--namespace", namespace, "--domain", "bench.example"]
+    platform = str(Path(sys.executable).with_name("platform"))
+    render = [platform, "render", "--file", f"scale-{services}.yaml", *named]
+    objects = subprocess.run(render, cwd=testbed.folder, env=testbed.variables, check=True, capture_output=True).stdout
+    (testbed.folder / f"{namespace}.yaml").write_bytes(objects)
+    program = [str(testbed.kube), "kubectl", "--kubeconfig", str(testbed.kubeconfig)]
+    found = {}
+    for name, command in PEER.items():
+        args = [*program, command, "-f", f"{namespace}.yaml"]
+        began = time.perf_counter()
+        subprocess.run(args, cwd=testbed.folder, env=testbed.variables, check=True, capture_output=True)
+        found[name] = time.perf_counter() - began
+        print(f"  {services} services: kubectl {command}: {found[name]:.2f} s", file=sys.stderr, flush=True)
+    _check_cluster(testbed.api, namespace, "kubectl apply", services)
+    return found
+
+
 def _check_cluster(api: Api, namespace: str, name: str, wanted: int) -> None:
     kinds = ("Deployment", "StatefulSet")
     found = sum(len(api.object_metadata(kind_path("apps/v1", kind, namespace))) for kind in kinds)
@@ -306,15 +331,16 @@ def judge(table: Table) -> dict[str, bool | None]:
     return verdicts
 
 
-def show(table: Table) -> str:
-    lines = ["| Services | Step | Time | Processor time | Peak memory | Requests |", "|---|---|---|---|---|---|"]
+def show(table: Table, peers: Peers) -> str:
+    lines = ["| Services | Step | Time | kubectl | Processor time | Peak memory | Requests |", "|---" * 7 + "|"]
     for size, steps in sorted(table.items()):
         for name, step in steps.items():
             processes = sorted(step.processes.items())
             processor = ", ".join(f"{program} {used.processor_s:.1f} s" for program, used in processes)
             memory = ", ".join(f"{program} {used.peak_mb:.0f} MB" for program, used in processes)
             requests = ", ".join(f"{number} {verb}" for verb, number in step.requests.items())
-            lines.append(f"| {size} | {name} | {step.seconds:.1f} s | {processor} | {memory} | {requests} |")
+            peer = f"{peers[size][name]:.1f} s" if name in peers[size] else "-"
+            lines.append(f"| {size} | {name} | {step.seconds:.1f} s | {peer} | {processor} | {memory} | {requests} |")
     return "\n".join(lines)
 
 
@@ -331,7 +357,6 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of services, from small to large")
     parser.add_argument("--json", metavar="FILE", help="write the figures here too")
     options = parser.parse_args(args)
-    table: Table = {}
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         testbed, cluster = prepare(Path(name), lambda text: print(text, file=sys.stderr), _logging_cluster)
@@ -340,19 +365,20 @@ def main(args: Sequence[str] | None = None) -> int:
         )
         kubelet.start()
         try:
-            for size in map(int, options.sizes.split(",")):
-                table[size] = measure(testbed, size)
+            sizes = [int(size) for size in options.sizes.split(",")]
+            table = {size: measure(testbed, size) for size in sizes}
+            peers = {size: measure_kubectl(testbed, size) for size in sizes}
         finally:
             kubelet.terminate()
             cluster.delete()
-    print(show(table))
+    print(show(table, peers))
     print(f"load of the machine: {load:.1f} before, {os.getloadavg()[0]:.1f} after")
     verdicts = judge(table)
     for limit, verdict in verdicts.items():
         print(f"{limit}: {'not judged' if verdict is None else 'yes' if verdict else 'NO'}")
     if options.json:
         rows = {size: {step: asdict(found) for step, found in steps.items()} for size, steps in table.items()}
-        content = {"table": rows, "limits": verdicts, "load": [load, os.getloadavg()[0]]}
+        content = {"table": rows, "kubectl": peers, "limits": verdicts, "load": [load, os.getloadavg()[0]]}
         Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
     return int(False in verdicts.values())
 
