@@ -118,7 +118,8 @@ def test_of_a_route(port: str, project: Project) -> None:
 
 def test_the_hint_of_a_long_range(project: Project) -> None:
     """The hint names both places that have the range, and the file that changes it for Kubernetes alone."""
-    (found,) = project("services: {turn: {image: coturn, ports: ['49152-65535:49152-65535/udp']}}").read().loaded.report.sorted()
+    reading = project("services: {turn: {image: coturn, ports: ['49152-65535:49152-65535/udp']}}").read()
+    (found,) = reading.loaded.report.sorted()
 
     assert found.hint == (
         "name fewer, also in the settings of its program; "
