@@ -296,10 +296,10 @@ class Plan:
 
     @property
     def images_only(self) -> Plan:
-        """The plan for a build: with the images, and without objects."""
+        """The plan for a build: with the images, and without objects, so that nothing waits for a service."""
         services = tuple(replace(service, objects=()) for service in self.services)
         endpoints = tuple(replace(endpoint, objects=()) for endpoint in self.endpoints)
-        return replace(self, services=services, endpoints=endpoints, volumes=(), networks=(), files=())
+        return replace(self, services=services, endpoints=endpoints, volumes=(), networks=(), files=(), edges=())
 
     @property
     def start_delays(self) -> dict[str, float]:

@@ -70,11 +70,12 @@ def test_a_compose_file_for_a_service(plan: Plan) -> None:
 
 
 def test_for_a_build_alone(plan: Plan) -> None:
-    """What is left for a build is its images and the names of all else, without an object."""
+    """What is left for a build is its images and the names of all else, without an object and without a wait."""
     part = plan.images_only
 
     assert part.images == plan.images
-    assert part.objects == ()
+    assert (part.objects, part.edges) == ((), ())
+    assert plan.edges
     assert [service.name for service in part.services] == [service.name for service in plan.services]
     assert [endpoint.urls for endpoint in part.endpoints] == [endpoint.urls for endpoint in plan.endpoints]
 
