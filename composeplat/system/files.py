@@ -17,6 +17,8 @@ import sys
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
+from weakref import WeakKeyDictionary
 
 from composeplat.system.atomic import write_files
 from composeplat.system.project_root import ProjectRoot, is_inside
@@ -42,6 +44,7 @@ SYSTEM_PATHS = (
 )
 _NEVER_READ = ("/proc", "/sys", "/dev")
 _SHELL_PIPE = re.compile(r"(?:/dev|/proc/self)/fd/[0-9]+")
+_standard_inputs: WeakKeyDictionary[TextIO, bytes] = WeakKeyDictionary()
 
 
 class Unreadable(Exception):
@@ -121,10 +124,14 @@ def real_path(path: str | os.PathLike[str]) -> str:
 
 
 def read_standard_input(*, limit: int) -> bytes:
+    """Read standard input. It gives its content once, so a later call in the same process returns the same content."""
     if sys.stdin is None:
         raise Unreadable("is closed")
     try:
-        return capped(sys.stdin.buffer.read(limit + 1), limit)
+        content = _standard_inputs.get(sys.stdin)
+        if content is None:
+            content = _standard_inputs[sys.stdin] = sys.stdin.buffer.read(limit + 1)
+        return capped(content, limit)
     except OSError as error:
         raise Unreadable(reason_of(error)) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 from pathlib import Path
@@ -14,6 +15,7 @@ from composeplat.system.files import (
     Unreadable,
     is_system_path,
     read_bytes,
+    read_standard_input,
     write_folder,
 )
 from composeplat.system.project_root import ProjectRoot
@@ -41,6 +43,18 @@ def test_larger_than_the_limit(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * (1024 * 1024 + 1))
 
     assert reason(tmp_path / "file", limit=1024 * 1024) == "is larger than 1 MiB"
+
+
+def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A definition that is read again, as before a cluster is started, is the same; another input is another one."""
+    for content in (b"services: {}", b"", b"x" * 101):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        if len(content) > 100:
+            for _ in range(2):
+                with pytest.raises(Unreadable, match="is larger than"):
+                    read_standard_input(limit=100)
+        else:
+            assert [read_standard_input(limit=100), read_standard_input(limit=100)] == [content, content]
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
