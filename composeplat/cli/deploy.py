@@ -107,7 +107,7 @@ def _result(outcome: Outcome, planned: Planned) -> dict[str, object]:
 
 
 def _summary(outcome: Outcome, where: str) -> str:
-    lines = [f"volume {name} is not in the file any more; it and its data stay" for name in outcome.kept]
+    lines = [f"volume {name} is no longer used; it and its data stay in the cluster" for name in outcome.kept]
     lines += [f"removed {name}, which the file does not have" for name in outcome.removed]
     changes = count_changes(outcome)
     lines.append(f"deployed {where}: {changes}, {outcome.seconds:.1f} s")
@@ -115,9 +115,11 @@ def _summary(outcome: Outcome, where: str) -> str:
 
 
 def count_changes(outcome: Outcome) -> str:
+    """Count the changes; a claim that leaves the state and stays in the cluster is not deleted."""
+    kept = sum(change.kept for change in outcome.changes)
+    counts = {**outcome.counts, "delete": outcome.counts.get("delete", 0) - kept}
     named = (("create", "created"), ("update", "updated"), ("replace", "replaced"), ("delete", "deleted"))
-    counts = [f"{outcome.counts[key]} {word}" for key, word in named if outcome.counts.get(key)]
-    return ", ".join(counts) or "nothing changed"
+    return ", ".join(f"{counts[key]} {word}" for key, word in named if counts.get(key)) or "nothing changed"
 
 
 @app.command(

@@ -255,15 +255,17 @@ def test_quiet(seam: Seam, command: str) -> None:
 
 def test_a_deploy(seam: Seam) -> None:
     """The addresses are the result; what changed, what stays and what was removed is reported beside it."""
+    claim = Change(operation=Operation.DELETE, urn="urn", kind="PersistentVolumeClaim", name="old", kept=True)
     seam.gives("deploy.deploy", Came(
-        changes=CHANGES, counts={"create": 1, "update": 2, "replace": 3, "delete": 4, "same": 5}, kept=["old"],
-        removed=["Service/stray"], urls=("https://web.example.com", "https://hunter2.example.com"), seconds=2.5,
+        changes=[*CHANGES, claim], counts={"create": 1, "update": 2, "replace": 3, "delete": 5, "same": 5},
+        kept=["old"], removed=["Service/stray"],
+        urls=("https://web.example.com", "https://hunter2.example.com"), seconds=2.5,
     ))  # fmt: skip
     outcome = seam.platform(*args_of("deploy"))
 
     assert (outcome.status, outcome.stdout) == (0, "https://web.example.com\nhttps://hunter2.example.com\n")
     assert outcome.stderr.splitlines()[-3:] == [
-        "volume old is not in the file any more; it and its data stay",
+        "volume old is no longer used; it and its data stay in the cluster",
         "removed Service/stray, which the file does not have",
         f"deployed {WHERE}: 1 created, 2 updated, 3 replaced, 4 deleted, 2.5 s",
     ]

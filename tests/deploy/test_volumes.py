@@ -43,7 +43,7 @@ def test_volume_leaves_the_file_and_comes_back(environment: Environment) -> None
     left = environment.deploy().expect()
 
     assert "- keep in the cluster, out of the state PersistentVolumeClaim data" in shown.stdout
-    assert "volume data is not in the file any more; it and its data stay" in left.stderr
+    assert "volume data is no longer used; it and its data stay in the cluster" in left.stderr
     assert "Deployment/keeper" in environment.names()
     environment.deploy(KEEPER).expect()
     assert read(environment) == "precious\n"
@@ -59,7 +59,7 @@ def test_an_anonymous_volume_leaves_the_file(environment: Environment) -> None:
     left = environment.deploy().expect()
 
     assert "volume anonymous-data-db-0 is no longer used; it and its data stay in the cluster\n" in shown.stderr
-    assert "volume anonymous-data-db-0 is not in the file any more; it and its data stay\n" in left.stderr
+    assert "volume anonymous-data-db-0 is no longer used; it and its data stay in the cluster\n" in left.stderr
     assert "anonymous-data-app" not in shown.stdout + left.stderr
 
 
