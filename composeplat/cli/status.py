@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import signal
 import sys
 import time
@@ -51,6 +52,8 @@ _COLORS = {
 }
 #: The columns that a narrow terminal leaves out, in this order.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
+#: The ages, which grow without a change in the cluster.
+_AGE = re.compile(r"\b\d+[smhd]\b *")
 #: Earlier lines, which a person may scroll back to, stay.
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -88,14 +91,17 @@ def _redraw(
     clear: str,
     resumed: Sequence[int],
 ) -> list[StatusRow]:
-    """Write the status after each change until nobody reads, or until Ctrl-C; return the last rows."""
+    """Write the status after each change until nobody reads, or until Ctrl-C; return the last rows.
+
+    On a screen the ages grow; elsewhere, as in a pipe, an age alone is no change.
+    """
     is_read, seen = True, 0
     while is_read:
         time.sleep(_REDRAW_INTERVAL_S)
         rows = reader.read_again(rows)
         # After Ctrl-Z and fg, the lines of the shell are on the screen.
         before, seen_before, shown, seen = shown, seen, _screen(view, rows, reader), len(resumed)
-        is_old = shown != before or (clear and seen != seen_before)
+        is_old = shown != before or seen != seen_before if clear else _AGE.sub("", shown) != _AGE.sub("", before)
         is_read = not is_old or write_output(clear + shown)
     return rows
 

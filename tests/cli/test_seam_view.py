@@ -92,6 +92,23 @@ def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) ->
     assert shown.partition("demo in namespace team")[0] == ("\x1b[H\x1b[2J" if clears else "")
 
 
+def test_the_status_where_no_screen_is_cleared(deployed: Seam) -> None:
+    """An age alone is no change there, so that a pipe or file does not get the same rows each second."""
+    created = datetime.now(UTC).isoformat()
+    web = labelled({**WEB, "metadata": {**WEB["metadata"], "creationTimestamp": created}})
+    deployed.server.answers[f"{WORKLOADS}/deployments"] = given(web)
+    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
+    terminal = Terminal(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
+        folder=deployed.folder, env={**VARIABLES, **variables, "TERM": "dumb", "NO_COLOR": "1"},
+    )  # fmt: skip
+    terminal.until("own ")
+    time.sleep(3)
+    terminal.interrupt()
+
+    assert "demo in namespace team" not in terminal.rest()
+
+
 def test_the_status_of_a_cluster_that_goes_away(deployed: Seam) -> None:
     """As long as the rows are old, the screen says why, also after it was replaced."""
     created = datetime.now(UTC).isoformat()
