@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -77,10 +77,18 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
         finally:
             reader.stop()
     if reader.others and not services:
-        progress.note(f"deployed services that are not in the file: {', '.join(reader.others)}")
+        _note_others(reader.others, view.planned.plan.inactive)
     elif all(row.state == "absent" for row in rows):
         view.report_absent()
     return Exit.DONE
+
+
+def _note_others(others: Sequence[str], inactive: Collection[str]) -> None:
+    left = [name for name in others if name not in inactive]
+    off = [name for name in others if name in inactive]
+    for reason, names in (("that are not in the file", left), ("whose profile is off", off)):
+        if names:
+            progress.note(f"deployed services {reason}: {', '.join(names)}")
 
 
 def _redraw(

@@ -194,6 +194,20 @@ def test_the_status_of_services_that_the_file_does_not_have(deployed: Seam) -> N
     assert deployed.platform("status", "web").stderr == ""
 
 
+def test_the_status_of_services_whose_profile_is_off(deployed: Seam) -> None:
+    """They are in the file, which the message says."""
+    file = deployed.folder / "compose.yaml"
+    file.write_text(
+        file.read_text().replace("services:", "services:\n  old: {image: example/old, profiles: [more]}", 1)
+    )
+    old = deployment("old")
+    managed = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "demo"}
+    old["metadata"]["labels"] = {**managed, "dev.platform.com/service": "old"}
+    deployed.server.answers[f"{WORKLOADS}/deployments"] = given(labelled(WEB), old)
+
+    assert deployed.platform("status", "--full").stderr == "deployed services whose profile is off: old\n"
+
+
 def test_the_status_for_programs(deployed: Seam) -> None:
     """The same as JSON, for the services that are named."""
     found = data(deployed.platform("status", "web", "--json"))
