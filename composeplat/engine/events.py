@@ -161,6 +161,9 @@ class Events:
         if metadata["op"] == "refresh":
             self._refreshing.add(urn)
             return None
+        if metadata["op"] == "delete-replaced" and kind_of(str(metadata["type"])) == IMAGE:
+            # An earlier run that left other resources alone may have left it in the state: this run changes nothing.
+            return None
         self._begin(metadata)
         return None if urn in self.done else urn
 

@@ -232,6 +232,21 @@ def test_a_replacement_is_done_when_it_is_created() -> None:
     assert events.done == {WORKLOAD}
 
 
+@pytest.mark.parametrize("current", ["same", "create-replacement"])
+def test_the_former_image(current: str) -> None:
+    """The image that an earlier build has replaced leaves the state: that is no change, and no part of another one."""
+    image = {"tags": ["r.example.com/web"]}
+
+    events = handle_events(
+        before(current, IMAGE, old=image, new=image),
+        after(current, IMAGE, old=image, new=image),
+        before("delete-replaced", IMAGE, old=image),
+        after("delete-replaced", IMAGE, old=image),
+    )
+
+    assert events.count_operations() == {"same" if current == "same" else "replace": 1}
+
+
 def test_delete() -> None:
     """What is deleted is named by what it was."""
     events = handle_events(before("delete", WORKLOAD, old=deployment()), after("delete", WORKLOAD, old=deployment()))
