@@ -12,9 +12,11 @@ from typing import Any, Self
 
 from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.diagnostics import truncate
+from composeplat.engine.recorded_plan import ENCRYPTION_MARK
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.restarts import RESTARTS_ANNOTATION
+from composeplat.progress import MASK
 from composeplat.system.records import record
 
 IMAGE = "Image"
@@ -284,24 +286,31 @@ def _differences(metadata: Mapping[str, Any]) -> Iterator[Difference]:
     for path, how in sorted(detailed.items()):
         if path.startswith(_NOT_SHOWN):
             continue
+        kind = str(how.get("diffKind") or how.get("kind") or "")
         yield Difference(
             path=path,
-            old=look_up(old, path),
-            new=look_up(new, path),
-            replaces=str(how.get("diffKind") or how.get("kind") or "").endswith("replace"),
+            old=None if kind.startswith("add") else look_up(old, path),
+            new=None if kind.startswith("delete") else look_up(new, path),
+            replaces=kind.endswith("replace"),
         )
 
 
 def look_up(value: Any, path: str) -> Any:
-    """Find a value by Pulumi's way of writing its place: ``spec.a[0]["b.c"]``."""
+    """Find a value by Pulumi's way of writing its place: ``spec.a[0]["b.c"]``; nothing in an encrypted one is shown."""
     for part in parts_of(path):
+        if _is_encrypted(value):
+            break
         if isinstance(value, dict):
             value = value.get(part)
         elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
             value = value[int(part)]
         else:
             return None
-    return value
+    return MASK if _is_encrypted(value) else value
+
+
+def _is_encrypted(value: Any) -> bool:
+    return isinstance(value, dict) and ENCRYPTION_MARK in value
 
 
 def parts_of(path: str) -> list[str]:
@@ -352,8 +361,9 @@ def _describe(difference: Difference) -> str:
         parts = parts[3:]
     name = _PROPERTY_NAMES.get(dotted) or ".".join(parts)
     # Both sides of a confidential value, or of one that only Pulumi knows, look the same.
-    is_seen = format_value(difference.old) != format_value(difference.new)
-    if not is_seen or isinstance(difference.old, dict | list) or isinstance(difference.new, dict | list):
+    sides = (difference.old, difference.new)
+    is_seen = MASK not in sides and format_value(difference.old) != format_value(difference.new)
+    if not is_seen or any(isinstance(side, dict | list) for side in sides):
         return name
     return f"{name} {format_value(difference.old)} → {format_value(difference.new)}"
 

@@ -571,11 +571,27 @@ def changed(*differences: Difference) -> Change:
         pytest.param("contextHash", None, None, "files of its build", id="context-of-a-build"),
         pytest.param("data.GREETING", None, None, "data.GREETING", id="hidden"),
         pytest.param("data.GREETING", "[secret]", "[secret]", "data.GREETING", id="secret"),
+        pytest.param("data.GREETING", None, "[secret]", "data.GREETING", id="new secret"),
     ],
 )
 def test_reasons(path: str, old: object, new: object, message: str) -> None:
     """A change has the last part of its path as a name, and its values if they are short; a hash has none."""
     assert [message] == describe_differences(changed(Difference(path=path, old=old, new=new)))
+
+
+def test_differences_in_encrypted_values() -> None:
+    """Pulumi shows nothing of such a value, which is there all the same: only one that is added or deleted is not."""
+    encrypted = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "[secret]"}
+    diff = {"data.A": "update", "data.B": "add", "data.C": "delete"}
+
+    events = handle_events(before("update", FILES, old={"data": encrypted}, new={"data": encrypted}, diff=diff))
+
+    (change,) = events.effective_changes
+    assert [(found.path, found.old, found.new) for found in change.differences] == [
+        ("data.A", "[secret]", "[secret]"),
+        ("data.B", None, "[secret]"),
+        ("data.C", "[secret]", None),
+    ]
 
 
 def test_each_reason_once() -> None:
