@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,8 @@ from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_s
 
 app = App()
 _STREAM = "-"
+#: The status of a command whose standard output nobody reads any more, as before `| head`.
+_NOT_READ = 128 + signal.SIGPIPE
 _MAX_SHOWN = 3
 #: How GNU tar ends its warnings about files that a program writes meanwhile: the archive is whole.
 _CHANGED = ("file changed as we read it", "File removed before we read it")
@@ -57,7 +60,8 @@ def run(choice: Choice, source: str, target: str) -> int:
 def _copy_out(planned: Planned, container: Command, path: str, target: str) -> int:
     command = container.running(pack_args(path))
     if target == _STREAM:
-        return container_commands.run_command(command, planned.target, os.environ)
+        status = container_commands.run_command(command, planned.target, os.environ)
+        return 0 if status == _NOT_READ else status
     with container_commands.open_command(command, planned.target, os.environ) as piped:
         copied = unpack(piped.output, path, Path(os.path.expanduser(target)))
         status, complaint = piped.end()

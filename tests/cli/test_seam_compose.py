@@ -238,6 +238,13 @@ def test_a_copy_as_an_archive(deployed: Seam) -> None:
     assert ran == [("tar", "-cf", "-", "-C", "/etc", "./x"), (*READING_ALL, *unpacking), unpacking]
 
 
+def test_an_archive_that_is_not_read_to_its_end(deployed: Seam) -> None:
+    """A closed pipe is no failure here either, where the connection ends as a program does that writes to one."""
+    deployed.patch.setattr("composeplat.dev.container_commands.run_command", lambda *_: 141)
+
+    assert deployed.platform("cp", "web:etc/x", "-").status == 0
+
+
 @pytest.mark.parametrize("command", [*INSTEAD, *OF_OTHER_TOOLS])
 def test_a_command_of_another_tool(command: str, tmp_path: Path) -> None:
     """It is named with the command to type, which exists."""
