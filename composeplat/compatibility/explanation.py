@@ -124,9 +124,9 @@ class _Explainer:
 
     def _urls(self) -> Iterator[Statement]:
         for endpoint in self.plan.endpoints:
-            ports = [port for service, port in endpoint.routes if service == self.service.name]
-            if ports:
-                yield from (Statement("url", f"{_with_domain(url)}, to port {ports[0]}") for url in endpoint.urls)
+            for url, service, port in endpoint.addresses:
+                if service == self.service.name:
+                    yield Statement("url", f"{_with_domain(url)}, to port {port}")
 
     def _volumes(self) -> Iterator[Statement]:
         for index, mount in enumerate(self.service.mounts):

@@ -200,6 +200,8 @@ class EndpointPlan:
     routes: tuple[tuple[str, int], ...] = ()
     """The services and ports of the routes."""
     urls_by_service: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    addresses: tuple[tuple[str, str, int], ...] = ()
+    """The URL, service and port of each route."""
 
 
 @record(kw_only=True)

@@ -273,19 +273,21 @@ def _plan_endpoint(checker: Checker, spec: EndpointSpec, settings: Settings, ide
         )
         checker.add("invalid-value", spec.origin, message, "divide it into several named endpoints")
     needs = tuple(dict.fromkeys(ResourceKey(ResourceKind.SERVICE, clean(route.service)) for route in spec.routes))
-    urls: dict[str, list[str]] = {}
-    for route in spec.routes:
-        urls.setdefault(f"https://{host}{route.path if route.path != '/' else ''}", []).append(route.service)
+    addresses = tuple(
+        (f"https://{host}{route.path if route.path != '/' else ''}", route.service, route.port) for route in spec.routes
+    )
     desired = DesiredObject(key=ResourceKey(ResourceKind.ENDPOINT, spec.name), manifest=manifest, needs=needs)
     targets = tuple(dict.fromkeys((route.service, route.port) for route in spec.routes))
     return EndpointPlan(
         name=spec.name,
-        urls=tuple(urls),
+        urls=tuple(dict.fromkeys(url for url, _, _ in addresses)),
         objects=(desired,),
         routes=targets,
         urls_by_service={
-            service: tuple(url for url, services in urls.items() if service in services) for service, _ in targets
+            service: tuple(dict.fromkeys(url for url, name, _ in addresses if name == service))
+            for service, _ in targets
         },
+        addresses=addresses,
     )
 
 

@@ -219,6 +219,22 @@ def test_url_without_a_domain(project: Project) -> None:
     ]
 
 
+def test_urls_of_shared_endpoints(project: Project) -> None:
+    """The explanation has the URLs that lead to the service, each with its port, and none of another service."""
+    services = "{web: {image: x, ports: ['80']}, api: {image: x, ports: ['81', '82']}}"
+    routes = [("/", "web", 80), ("/api", "api", 81), ("/admin", "api", 82)]
+    endpoints = ", ".join(f"{{path: {path}, service: {name}, port: {port}}}" for path, name, port in routes)
+    found = check(project(f"services: {services}\nendpoints: {{front: [{endpoints}]}}"))
+
+    assert {row.service: [s.text for s in row.explain() if s.topic == "url"] for row in found.services} == {
+        "web": ["https://front-default.example.com, to port 80"],
+        "api": [
+            "https://front-default.example.com/api, to port 81",
+            "https://front-default.example.com/admin, to port 82",
+        ],
+    }
+
+
 def test_user_of_an_image(project: Project) -> None:
     """With --pod-security restricted, the user of the image counts."""
     found = check(project("services: {web: {image: x}}"), {"x": ImageFacts(user="")}, pod_security="restricted")
