@@ -16,7 +16,7 @@ from enum import IntEnum
 
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.error_text import shorten
-from composeplat.cluster.failure_causes import format_times, pod_failure_cause
+from composeplat.cluster.failure_causes import UNSTARTED, format_times, pod_failure_cause
 from composeplat.cluster.jobs import describe_disruption, job_failure_cause, job_retry_cause
 from composeplat.cluster.refused_pods import node_refusal_cause, pod_creation_failure_cause
 from composeplat.cluster.scheduling import is_node_coming, is_room_coming
@@ -302,17 +302,24 @@ def _pods_of_daemon_set(workload: Object, owned: list[Object]) -> list[Object]:
 _POD_GENERATION = "pod-template-generation"
 
 
+def _describe_waiting(reason: str, text: str) -> str:
+    if reason in UNSTARTED and text:
+        return f"can't be started yet: {shorten(text)}"
+    return _REASONS.get(reason, reason)
+
+
 def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
     """Return why the first pod that is not ready waits, as a short phrase."""
     for pod in pods:
         if is_ready(pod):
             continue
         for container in container_statuses(pod):
-            reason = container.get("state", {}).get("waiting", {}).get("reason", "")
+            waiting = container.get("state", {}).get("waiting", {})
+            reason = waiting.get("reason", "")
             if reason in _CREATING:
                 return _creation_step(pod, snapshot) or _CREATING[reason]
             if reason:
-                return _REASONS.get(reason, str(reason))
+                return _describe_waiting(reason, str(waiting.get("message") or ""))
             if "terminated" in container.get("state", {}):
                 is_restarted = pod["spec"].get("restartPolicy") != "Never"
                 return "its container ended" + (", and is not restarted yet" if is_restarted else "")

@@ -40,6 +40,8 @@ from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 
 #: For how long a container may not be created: its Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
+#: The kubelet's reasons for a container that it can't start, with a message.
+UNSTARTED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 #: For how long a node may not have an image that was loaded into it: the kubelet asks again after ten seconds.
 UNLOADED_FOR = 30.0
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
@@ -100,7 +102,7 @@ def _uncreated(pod: Object, container: Object, snapshot: Snapshot) -> Cause | No
     reason, text = waiting.get("reason", ""), str(waiting.get("message") or "")
     if reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
         return _image_failure(pod, container, _pull_message(pod, snapshot) or text, reason, snapshot)
-    if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
+    if reason in UNSTARTED:
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
         is_of_user = "runAsNonRoot" in text

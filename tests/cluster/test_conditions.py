@@ -1295,7 +1295,7 @@ def test_one_crash_is_forgiven(made: Object, state: WorkloadState) -> None:
     ],
 )
 def test_not_started(reason: str) -> None:
-    """A container that can't be made fails its service once that has lasted."""
+    """A container that can't be made fails its service once that has lasted; before, it waits for that reason."""
     made = pod(SET, state=waiting(reason, 'secret "web-env"\nnot found'))
     cause = Cause(
         code=CauseCode.NOT_STARTED,
@@ -1305,8 +1305,9 @@ def test_not_started(reason: str) -> None:
         container="web",
     )
 
+    message = '0/1 ready, can\'t be started yet: secret "web-env" not found'
     assert failed(cause, POD) == web(made, age={"unmade": 5.0})
-    assert ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {reason}", desired=1, pods=(POD,)) == web(
+    assert ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=(POD,)) == web(
         made, age={"unmade": 4.9}
     )
 
