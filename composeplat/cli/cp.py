@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -34,8 +33,8 @@ from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_s
 
 app = App()
 _STREAM = "-"
-#: The status of a command whose standard output nobody reads any more, as before `| head`.
-_NOT_READ = 128 + signal.SIGPIPE
+#: The status of a command whose standard output nobody reads any more, as before `| head`: of SIGPIPE.
+_NOT_READ = 128 + 13
 _MAX_SHOWN = 3
 #: How GNU tar ends its warnings about files that a program writes meanwhile: the archive is whole.
 _CHANGED = ("file changed as we read it", "File removed before we read it")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
 import signal
 import sys
 import time
@@ -52,8 +51,6 @@ _COLORS = {
 }
 #: The columns that a narrow terminal leaves out, in this order.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
-#: The ages, which grow without a change in the cluster.
-_AGE = re.compile(r"\b\d+[smhd]\b *")
 #: Earlier lines, which a person may scroll back to, stay.
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -68,12 +65,11 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
         if as_json:
             write_json(status_document(view.environment, view.namespace, rows))
             return Exit.DONE
-        shown = _screen(view, rows, reader)
         clear = _CLEAR if watch and is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" else ""
         try:
             with _resumptions() as resumed:
-                if write_output(clear + shown) and watch:
-                    rows = _redraw(view, rows, reader, shown, clear, resumed)
+                if write_output(clear + _screen(view, rows, reader)) and watch:
+                    rows = _redraw(view, rows, reader, clear, resumed)
         finally:
             reader.stop()
     if reader.others and not services:
@@ -92,25 +88,22 @@ def _note_others(others: Sequence[str], inactive: Collection[str]) -> None:
 
 
 def _redraw(
-    view: EnvironmentView,
-    rows: list[StatusRow],
-    reader: StatusReader,
-    shown: str,
-    clear: str,
-    resumed: Sequence[int],
+    view: EnvironmentView, rows: list[StatusRow], reader: StatusReader, clear: str, resumed: Sequence[int]
 ) -> list[StatusRow]:
     """Write the status after each change until nobody reads, or until Ctrl-C; return the last rows.
 
     On a screen the ages grow; elsewhere, as in a pipe, an age alone is no change.
     """
-    is_read, seen = True, 0
+    compared_at = None if clear else reader.now
+    is_read, before, seen_before = True, _screen(view, rows, reader, compared_at), 0
     while is_read:
         time.sleep(_REDRAW_INTERVAL_S)
         rows = reader.read_again(rows)
         # After Ctrl-Z and fg, the lines of the shell are on the screen.
-        before, seen_before, shown, seen = shown, seen, _screen(view, rows, reader), len(resumed)
-        is_old = shown != before or seen != seen_before if clear else _AGE.sub("", shown) != _AGE.sub("", before)
-        is_read = not is_old or write_output(clear + shown)
+        compared, seen = _screen(view, rows, reader, compared_at), len(resumed)
+        is_old = compared != before or (clear and seen != seen_before)
+        is_read = not is_old or write_output(clear + _screen(view, rows, reader))
+        before, seen_before = compared, seen
     return rows
 
 
@@ -122,10 +115,11 @@ def _resumptions() -> Iterator[list[int]]:
         yield found
 
 
-def _screen(view: EnvironmentView, rows: list[StatusRow], reader: StatusReader) -> str:
+def _screen(view: EnvironmentView, rows: list[StatusRow], reader: StatusReader, now: datetime | None = None) -> str:
+    """The status with the ages by the time of the cluster, or by another one."""
     width, color = terminal_width(), wants_color(sys.stdout)
     screen = status_screen(
-        view.environment, view.namespace, rows, reader.now, urls=reader.urls, width=width, color=color
+        view.environment, view.namespace, rows, now or reader.now, urls=reader.urls, width=width, color=color
     )
     # The note of it is cleared from the screen with the rows before.
     return f"{screen}\n{_one_line(reader.problem)}; trying again\n" if reader.problem else screen

@@ -526,7 +526,7 @@ def test_exec(deployed: Seam, options: tuple[str, ...]) -> None:
         ran.append(command)
         return 7
 
-    deployed.patch.setattr("composeplat.cli.exec.run_command", run)
+    deployed.patch.setattr("composeplat.cli.exec.run_until_interrupted", run)
     outcome = deployed.platform("exec", *options, "web", "--", "ls", "-l")
 
     assert (outcome.status, outcome.stdout) == (7, "")
@@ -543,7 +543,7 @@ def test_exec_that_is_ended(deployed: Seam) -> None:
         handlers.extend(signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP))
         return 0
 
-    deployed.patch.setattr("composeplat.cli.exec.run_command", run)
+    deployed.patch.setattr("composeplat.cli.exec.run_until_interrupted", run)
     deployed.platform("exec", "web", "ls").assert_success()
 
     assert len(handlers) == 2
@@ -552,7 +552,7 @@ def test_exec_that_is_ended(deployed: Seam) -> None:
 
 def test_exec_on_a_node_that_does_not_report(deployed: Seam, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API server may wait for long for such a node, so a note comes first."""
-    monkeypatch.setattr("composeplat.cli.exec.run_command", lambda *_: 0)
+    monkeypatch.setattr("composeplat.cli.exec.run_until_interrupted", lambda *_: 0)
     deployed.server.answers["/api/v1/namespaces/team/pods"] = given(labelled(lost(POD)))
 
     assert deployed.platform("exec", "web", "ls").assert_success().stderr == (
