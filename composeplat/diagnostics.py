@@ -230,8 +230,8 @@ class Report:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
 
     def by_path(self) -> list[Diagnostic]:
-        """Return all messages once for each path, also those that are duplicates for a reader of the file."""
-        repeated = (diagnostic for _, diagnostic in self._repeated)
+        """Return all messages once for each path, also duplicates for a reader of the file, unless the code is once."""
+        repeated = (diagnostic for _, diagnostic in self._repeated if not CODES[diagnostic.code].once)
         found = {(d.code, d.path, d.span.location, d.message): d for d in (*self.sorted(), *repeated)}
         return list(found.values())
 

@@ -90,6 +90,7 @@ def test_once_in_a_run() -> None:
     report.add("unset-variable", Span(FIRST, 1, 1), (), "the variable 'B' is not set")
 
     assert [(d.span.line, d.message[14]) for d in report.sorted()] == [(1, "B"), (3, "A")]
+    assert report.by_path() == report.sorted()
 
 
 def test_only_errors_are_counted() -> None:
