@@ -72,16 +72,31 @@ def has_readiness_check(service: Service) -> bool:
 
 
 def own_name_aliases(service: Service, *, has_early_name: bool) -> list[Manifest]:
-    """Plan an entry of the pod's hosts file for its own name, if its health check uses that.
+    """Plan an entry of the pod's hosts file for its own name, if its health check uses that, or its only controller.
 
     A name that leads to ready pods only would keep the check from passing that makes a pod ready.
     """
     name = clean(service.name)
-    if has_early_name or service.health_check is None:
-        return []
-    args = service.health_check.command
-    is_named = any(name in arg for arg in args) and _has_host(args, name)
+    is_named = not has_early_name and (_checks_itself(service, name) or _is_own_controller(service, name))
     return [{"ip": "127.0.0.1", "hostnames": [name]}] if is_named else []
+
+
+def _checks_itself(service: Service, name: str) -> bool:
+    args = service.health_check.command if service.health_check is not None else ()
+    return any(name in arg for arg in args) and _has_host(args, name)
+
+
+def _is_own_controller(service: Service, name: str) -> bool:
+    """Check for a Kafka broker that is its only controller, which it reaches at a port that it need not list.
+
+    One that listens at its own name must not listen at the loopback address alone.
+    """
+    if is_headless(service):
+        return False
+    variables = {variable.upper(): value for variable, value in service.variables.items()}
+    hosts = (set(_HOST.findall(value)) for variable, value in variables.items() if _CONTROLLERS.fullmatch(variable))
+    listeners = (value for variable, value in variables.items() if _LISTENERS.fullmatch(variable))
+    return {name} in hosts and not any(f"//{name}:" in value for value in listeners)
 
 
 #: The text before a word that is no host: a program's place, a part of a path, a user, a database, a process.
@@ -91,6 +106,10 @@ _NO_HOST = re.compile(
     re.ASCII,
 )
 _MAX_BEFORE = 40
+#: The variables with which images of Kafka set its controllers, and the addresses that it listens at.
+_CONTROLLERS = re.compile(r"(?:\w+_)?CONTROLLER_QUORUM_(?:VOTERS|BOOTSTRAP_SERVERS)", re.ASCII)
+_LISTENERS = re.compile(r"KAFKA_(?:CFG_)?LISTENERS", re.ASCII)
+_HOST = re.compile(r"([\w.-]+):\d", re.ASCII)
 
 
 def _has_host(args: Iterable[str], name: str) -> bool:
