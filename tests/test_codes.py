@@ -449,6 +449,7 @@ def test_every_code_has_a_definition() -> None:
         "unbuilt-image",
         "pod-security-violation",
         "unknown-user",
+        "unshared-base",
         "unread-image",
         "image-volume",
         "unreachable-port",

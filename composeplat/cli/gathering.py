@@ -19,6 +19,7 @@ from composeplat.compatibility.findings import Check
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.init_jobs import without_init_jobs
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.base_images import check_base_images
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.load.line_ends import check_built_scripts
 from composeplat.compose.load.variables import namespace_of
@@ -80,7 +81,9 @@ def gather(
     services = without_init_jobs(loaded.project).services.values()
     builds = {service.name: service.build for service in services if service.build}
     check_builds(builds, loaded.origins, loaded.report)
-    check_built_scripts(Checker(loaded.project, loaded.origins, loaded.report), loaded.root)
+    checker = Checker(loaded.project, loaded.origins, loaded.report)
+    check_base_images(checker, loaded.root)
+    check_built_scripts(checker, loaded.root)
     if offline:
         offered = replace(offered, notes=("images and the cluster were not asked: --offline",))
     images = _ask_registries(loaded) if asks_images and not offline else {}

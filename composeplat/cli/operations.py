@@ -160,6 +160,7 @@ def _note_defaults(target: Target, known: EndpointDefaults, loaded: Loaded, plan
 def _check_images(loaded: Loaded) -> None:
     """Report what the images say of their services, and the scripts of builds; one that can't be read says nothing."""
     from composeplat.compatibility.image_rules import check_image_volumes
+    from composeplat.compose.load.base_images import check_base_images
     from composeplat.compose.load.line_ends import check_built_scripts
     from composeplat.registry.image_config import ImageFacts, read_images
 
@@ -170,6 +171,7 @@ def _check_images(loaded: Loaded) -> None:
     check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: users)
     checker = Checker(loaded.project, loaded.origins, loaded.report)
     check_image_volumes(checker, facts)
+    check_base_images(checker, loaded.root)
     check_built_scripts(checker, loaded.root)
 
 

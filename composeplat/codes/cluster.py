@@ -12,6 +12,13 @@ _CHANGED, _LOST, _CANNOT_RUN = Effect.CHANGED, Effect.LOST, Effect.CANNOT_RUN
 
 CLUSTER_CODES: dict[str, Code] = {
     # the check of images and of the cluster
+    "unshared-base": Code(
+        _W,
+        "A Dockerfile uses an image that another service builds: it is pulled from a registry, not built before.",
+        "Name the service in 'additional_contexts'.",
+        many=True,
+        effect=_LOST,
+    ),
     "unread-image": Code(
         _N, "The registry of an image could not be asked about it.", "Log in to the registry, or correct the name."
     ),

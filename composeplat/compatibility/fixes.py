@@ -33,6 +33,7 @@ from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
 from composeplat.compose.nodes import find_node
 from composeplat.compose.options import split_names
 from composeplat.compose.origins import mount_path
+from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.compose.system_paths import CLOCK_FILES, SHARED_MEMORY
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey, Report
@@ -101,6 +102,7 @@ class Fixes:
             "unreachable-port": self._expose,
             "unresolvable-host": self._rename_host,
             "on-failure-job": self._keep_running,
+            "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": self._write_process,
             "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),
@@ -186,6 +188,12 @@ class Fixes:
         missing = unreachable_ports(service, self.uses[service.name], exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
+
+    def _share_base(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Build on the image of another service: its name in the Dockerfile is that of a context."""
+        *parent, image = map(str, diagnostic.path)
+        builder = builders_of(self._loaded.project)[image_identity(image)]
+        return (Entry(tuple(parent), f"{yaml_text(image)}: service:{builder}", f"The image that {builder} builds."),)
 
     @cached_property
     def _awaited(self) -> frozenset[str]:

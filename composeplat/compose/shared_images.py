@@ -16,18 +16,24 @@ from composeplat.registry.image_reference import ImageReference
 
 def with_shared_images(project: Project) -> Project:
     """Record the builder of each such service; of several builders of one image, it is the first."""
-    builders: dict[tuple[str, ...], str] = {}
-    for service in project.services.values():
-        if service.build is not None and service.image:
-            builders.setdefault(_identity(service.image), service.name)
+    builders = builders_of(project)
     if not builders:
         return project
     services = {name: _with_builder(service, builders) for name, service in project.services.items()}
     return replace(project, services=services)
 
 
+def builders_of(project: Project) -> dict[tuple[str, ...], str]:
+    """Return the service that builds each image which has a name in the definition."""
+    builders: dict[tuple[str, ...], str] = {}
+    for service in project.services.values():
+        if service.build is not None and service.image:
+            builders.setdefault(image_identity(service.image), service.name)
+    return builders
+
+
 def _with_builder(service: Service, builders: Mapping[tuple[str, ...], str]) -> Service:
-    builder = builders.get(_identity(service.image), "") if service.image and service.build is None else ""
+    builder = builders.get(image_identity(service.image), "") if service.image and service.build is None else ""
     if not builder:
         return service
     # 'never' says that the image is built here; a node pulls it from where it was pushed.
@@ -35,7 +41,7 @@ def _with_builder(service: Service, builders: Mapping[tuple[str, ...], str]) -> 
     return replace(service, container=replace(service.container, built_by=builder, pull=pull))
 
 
-def _identity(image: str) -> tuple[str, ...]:
+def image_identity(image: str) -> tuple[str, ...]:
     """Return what is the same for all names of one image."""
     parsed = ImageReference.parse(image)
     return (parsed.registry, parsed.repository, parsed.version)

@@ -23,7 +23,7 @@ _FIRST_LINE = rb"#![ \t]*([^\r\n]{1,200})\r\n"
 _SHELL = r"(?:.*[/ ])?(?:a|ba|da|k|z)?sh\b[^/]*"
 _MAX_BYTES = 1024 * 1024
 _PROGRAM = r"^[ \t]*(?:ENTRYPOINT|CMD)[ \t]+(.+?)[ \t\r]*$"
-_CONTINUED = r"\\[ \t]*\r?\n"
+CONTINUED_LINE = r"\\[ \t]*\r?\n"
 #: What a Dockerfile has that converts scripts itself.
 _CONVERTS = r"dos2unix|\\r"
 _HINT = "save it with line ends of Linux (LF); in git: '*.sh text eol=lf' in .gitattributes"
@@ -67,12 +67,12 @@ def _args(service: Service) -> tuple[str, ...]:
 def _check_build(checker: Checker, service: Service, build: Build, root: ProjectRoot) -> None:
     if not build.context or is_remote(build.context):
         return
-    dockerfile = build.dockerfile_inline or _read(Path(build.context, build.dockerfile or "Dockerfile"), root)
+    dockerfile = build.dockerfile_inline or read_text(Path(build.context, build.dockerfile or "Dockerfile"), root)
     if re.search(_CONVERTS, dockerfile):
         return
     for arg in dict.fromkeys((*_args(service), *dockerfile_programs(dockerfile))):
         for path in _candidates(arg):
-            program = interpreter_of(_read(Path(build.context, path), root).encode())
+            program = interpreter_of(read_text(Path(build.context, path), root).encode())
             if program:
                 message = (
                     f"has a script with line ends of Windows, {quoted(path)}: no image has its program '{program}\\r'"
@@ -83,7 +83,7 @@ def _check_build(checker: Checker, service: Service, build: Build, root: Project
 
 def dockerfile_programs(text: str) -> Iterator[str]:
     """Yield the programs that images of a Dockerfile begin with, and their arguments."""
-    for args in re.findall(_PROGRAM, re.sub(_CONTINUED, " ", text), flags=re.IGNORECASE | re.MULTILINE):
+    for args in re.findall(_PROGRAM, re.sub(CONTINUED_LINE, " ", text), flags=re.IGNORECASE | re.MULTILINE):
         try:
             found = json.loads(args)
         except ValueError:
@@ -98,7 +98,7 @@ def _candidates(arg: str) -> Iterator[str]:
         yield from ("/".join(parts[start:]) for start in range(len(parts)))
 
 
-def _read(path: Path, root: ProjectRoot) -> str:
+def read_text(path: Path, root: ProjectRoot) -> str:
     """Read a file, if there is one in the project; what is wrong with it is reported elsewhere."""
     try:
         return files.read_bytes(path, limit=_MAX_BYTES, root=root).decode(errors="replace")
