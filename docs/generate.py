@@ -85,6 +85,8 @@ CLUSTER_MESSAGES = {
     " builds, as the service mounts 80 files, 40 KiB: kubectl can't run it [unbuilt-image]",
     "unread-image": "compose.yaml:3:12: note: services.web.image names 'shop/web', which is denied by its registry"
     " [unread-image]",
+    "own-name-listener": "compose.yaml:5:24: warning: services.broker.environment.KAFKA_LISTENERS makes it listen at"
+    " 'broker', its own name, which in a cluster is not the pod's address [own-name-listener]",
     "unshared-base": "compose.yaml:3:5: warning: services.cron.build.additional_contexts.shop-base is missing: the"
     " Dockerfile uses this image, which 'web' builds, and it would be pulled [unshared-base]",
     "image-volume": "compose.yaml:3:12: warning: services.db.image names an image with a volume at"

@@ -454,6 +454,7 @@ def test_every_code_has_a_definition() -> None:
         "image-volume",
         "unreachable-port",
         "unresolvable-host",
+        "own-name-listener",
         "docker-only-host",
         "unexposed-port",
         "wrong-architecture",

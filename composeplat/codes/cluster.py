@@ -42,6 +42,13 @@ CLUSTER_CODES: dict[str, Code] = {
         effect=_LOST,
         many=True,
     ),
+    "own-name-listener": Code(
+        _W,
+        "A program listens at the name of its own service, which in a cluster is the address of its Service.",
+        "Let it listen at 0.0.0.0.",
+        effect=_LOST,
+        many=True,
+    ),
     "docker-only-host": Code(
         _W,
         "A service addresses the machine that it runs on, or a DNS server, by a name that only Docker has.",

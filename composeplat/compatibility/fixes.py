@@ -25,6 +25,7 @@ from composeplat.compatibility.key_fixes import (
     rename_in_arguments,
     rename_variable,
 )
+from composeplat.compatibility.listener_rules import listen_everywhere
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
@@ -101,6 +102,7 @@ class Fixes:
             "image-volume": self._keep_image_volumes,
             "unreachable-port": self._expose,
             "unresolvable-host": self._rename_host,
+            "own-name-listener": self._listen_everywhere,
             "on-failure-job": self._keep_running,
             "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
@@ -237,6 +239,16 @@ class Fixes:
                 line = f"{variable}: {yaml_text(text)}"
                 entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))
         return tuple(entries)
+
+    def _listen_everywhere(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Set a variable again; without addresses to advertise, it is these too, and needs a person."""
+        parent, variable = tuple(map(str, diagnostic.path[:-1])), str(diagnostic.path[-1])
+        service = self._loaded.project.services[parent[1]]
+        before = written_variable(find_node(self._loaded.document, *parent), variable) or ""
+        after = listen_everywhere(before, service)
+        if after == before or variable.replace("LISTENERS", "ADVERTISED_LISTENERS") not in service.variables:
+            return ()
+        return (Entry(parent, f"{variable}: {yaml_text(after)}", "Where a pod can listen."),)
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:
         mount = Entry(("services", service.name, "volumes"), f"- {yaml_text(f'{name}:{target}')}", reason)

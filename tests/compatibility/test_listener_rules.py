@@ -1,0 +1,103 @@
+"""Servers that listen at the name of their own service."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compatibility.test_check import check
+from tests.compatibility.test_fixes import fix
+from tests.conftest import Project
+
+OWN = "INTERNAL://broker:29092,CONTROLLER://broker:29093,OTHER://0.0.0.0:9092"
+EVERYWHERE = "INTERNAL://0.0.0.0:29092,CONTROLLER://0.0.0.0:29093,OTHER://0.0.0.0:9092"
+KAFKA = f"KAFKA_ADVERTISED_LISTENERS: 'INTERNAL://broker:29092', KAFKA_LISTENERS: '{OWN}'"
+FULL = "x-platform: {full: true}\n"
+
+
+def found(project: Project, keys: str, before: str = "") -> list[str]:
+    """The places and messages about listeners, without the part that all have."""
+    folder = project(f"{before}services: {{broker: {{image: x, {keys}}}}}\n")
+    diagnostics = (finding.diagnostic for finding in check(folder).all_findings)
+    return [
+        d.message.removeprefix("services.broker.").removesuffix(", which in a cluster is not the pod's address")
+        for d in diagnostics
+        if d.code == "own-name-listener"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "where"),
+    [
+        pytest.param(f"expose: [1], environment: {{{KAFKA}}}", "environment.KAFKA_LISTENERS {}", id="kafka"),
+        pytest.param(
+            "expose: [1], environment: ['KAFKA_CFG_LISTENERS=A://broker:1']",
+            "environment.KAFKA_CFG_LISTENERS {}",
+            id="list",
+        ),
+        pytest.param(
+            "expose: [1], command: [start, --rpc-addr broker:1]", "command {} (--rpc-addr)", id="one-argument"
+        ),
+        pytest.param("expose: [1], command: [start, --rpc-addr, 'broker:1']", "command {} (--rpc-addr)", id="two"),
+        pytest.param(
+            "expose: [1], command: x --http-addr=broker:1 --sql-addr=broker:2",
+            "command {} (--http-addr, --sql-addr)",
+            id="several",
+        ),
+        pytest.param("expose: [1], entrypoint: x --listen-addr=broker:1", "entrypoint {} (--listen-addr)", id="equals"),
+        pytest.param(
+            "expose: [1], command: 'x --kafka-addr a://0.0.0.0:1,b://broker:2'",
+            "command {} (--kafka-addr)",
+            id="of-two",
+        ),
+        pytest.param(
+            "expose: [1], command: '--rpc_bind_addresses=broker'", "command {} (--rpc_bind_addresses)", id="no-port"
+        ),
+    ],
+)
+def test_own_name(project: Project, keys: str, where: str) -> None:
+    """Its name is the address of its Service, at which no pod can listen."""
+    assert found(project, keys) == [where.format("makes it listen at 'broker', its own name")]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(f"environment: {{{KAFKA}}}", id="headless"),
+        pytest.param(f"expose: [1], environment: {{KAFKA_LISTENERS: '{EVERYWHERE}'}}", id="everywhere"),
+        pytest.param("expose: [1], environment: {KAFKA_LISTENERS: 'A://my-broker:1,B://broker.org:1'}", id="others"),
+        pytest.param("expose: [1], environment: {KAFKA_ADVERTISED_LISTENERS: 'A://broker:1'}", id="advertised"),
+        pytest.param("expose: [1], command: x --advertise-rpc-addr broker:1 --advertise-addr=broker", id="an-option"),
+        pytest.param("expose: [1], command: x --rpc-addr 0.0.0.0:1 broker", id="another-argument"),
+    ],
+)
+def test_no_listener(project: Project, keys: str) -> None:
+    """A name that resolves to pods, that is advertised, or of another one is fine."""
+    assert found(project, keys) == []
+
+
+def test_hostname(project: Project) -> None:
+    """In full mode, the pod's own name is its address; the pods of a StatefulSet have names of their own."""
+    keys = f"expose: [1], hostname: broker, environment: {{{KAFKA}}}"
+
+    assert found(project, keys, FULL) == []
+    assert len(found(project, keys)) == 1
+    assert len(found(project, f"{keys}, volumes: [/data]", FULL)) == 1
+
+
+def test_fix(project: Project) -> None:
+    """The variable is written again; with it, nothing is left."""
+    text = f"services:\n  broker: {{image: x, expose: [1], environment: {{{KAFKA}}}}}\n"
+    folder = project(text)
+    lines = fix(folder)
+
+    assert lines == ["services:", "  broker:", "    environment:", f'      KAFKA_LISTENERS: "{EVERYWHERE}"']
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+def test_no_fix(project: Project) -> None:
+    """Without addresses to advertise, those at which it listens are advertised."""
+    folder = project("services: {broker: {image: x, expose: [1], environment: {KAFKA_LISTENERS: 'A://broker:1'}}}")
+
+    assert len(check(folder).all_findings) == 1
+    assert fix(folder) == []
