@@ -64,8 +64,12 @@ def _parts_without_effect(full: Check) -> Counter[PathKey]:
 
 
 def _chooses_no_nodes(path: PathKey, parts: Counter[PathKey], document: Node) -> bool:
-    """Whether full mode chooses no nodes by a key of a service: by paths of devices, or by the roles of Swarm."""
-    node = find_node(document, *map(str, path)) if path[-1] in ("devices", "placement") else None
+    """Whether full mode chooses no nodes by a key of a service: by paths of devices, or by the roles of Swarm.
+
+    Reserved devices choose nodes also with a message, such as that one device is requested instead of all.
+    """
+    is_such = path[2:] == ("devices",) or path[-1] == "placement"
+    node = find_node(document, *map(str, path)) if is_such else None
     listed = node.get("constraints") if isinstance(node, Mapping) and len(node.entries) == 1 else node
     return isinstance(listed, Sequence) and 0 < len(listed.items) <= parts[path]
 

@@ -520,6 +520,18 @@ def test_the_user_s_mode_is_kept(project: Project, edit: str) -> None:
         pytest.param("volumes: ['d:/d']", "volumes: {d: {external: true}}", "volumes.d needs P", id="external"),
         pytest.param("secrets: [s]", "secrets: {s: {external: true}}", "secrets.s needs Secret 's' in", id="secret"),
         pytest.param("gpus: all", "", "services.web.gpus needs nodes for it", id="nodes"),
+        pytest.param(
+            "deploy: {resources: {reservations: {devices: [{capabilities: [gpu]}]}}}",
+            "",
+            "services.web.deploy.resources.reservations.devices needs nodes for it",
+            id="reserved-devices",
+        ),
+        pytest.param(
+            "deploy: {resources: {reservations: {devices: [{capabilities: [gpu], device_ids: ['0']}]}}}",
+            "",
+            "services.web.deploy.resources.reservations.devices needs nodes for it",
+            id="devices-by-number",
+        ),
         pytest.param("sysctls: {kernel.msgmax: '1'}", "", "compose.yaml:1:", id="a-setting-of-the-cluster"),
     ],
 )
