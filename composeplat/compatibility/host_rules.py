@@ -14,11 +14,11 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping as Table
 from dataclasses import dataclass
 
-from composeplat.compatibility.port_rules import file_texts
+from composeplat.compatibility.port_rules import config_texts, file_texts
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, find_node
-from composeplat.compose.origins import Checker, mount_path
+from composeplat.compose.origins import Checker, file_mount_path, mount_path
 from composeplat.compose.parse.unsupported_keys import network_aliases
 from composeplat.diagnostics import PathKey
 from composeplat.names import clean, is_dns_label
@@ -189,6 +189,8 @@ def _texts(checker: Checker, service: Service) -> Iterator[_Text]:
         yield _Text(key, "\n".join(args or ()), (*path, key))
     for index, mount in enumerate(service.mounts):
         yield from (_Text(name, text, mount_path(service.name, index)) for name, text in file_texts(mount))
+    for index, name, text in config_texts(checker.project, service):
+        yield _Text(name, text, file_mount_path(service.name, index))
 
 
 def _variable_path(checker: Checker, service: Service, variable: str) -> PathKey:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.compose.file_model import FileKind
 from composeplat.compose.model import Mount, Project, Service
 from composeplat.compose.origins import Checker, port_path
 from composeplat.diagnostics import PathKey, join_some
@@ -105,15 +106,15 @@ def find_uses(project: Project) -> Mapping[str, list[Use]]:
     services = {clean(name): name for name in project.services} | {name: name for name in project.services}
     uses: dict[str, list[Use]] = {name: [] for name in project.services}
     for user in project.services.values():
-        for host, port, where in _all_addresses(user):
+        for host, port, where in _all_addresses(project, user):
             name = services.get(host, user.name)
             if name != user.name:
                 uses[name].append(Use(port, user.name, where))
     return uses
 
 
-def _all_addresses(user: Service) -> Iterator[tuple[str, int, str]]:
-    for where, text in configuration_texts(user):
+def _all_addresses(project: Project, user: Service) -> Iterator[tuple[str, int, str]]:
+    for where, text in configuration_texts(project, user):
         for host, port in _addresses(text, is_value=where in user.variables):
             yield host, port, where
     yield from _addresses_of_variables(user.variables)
@@ -143,12 +144,14 @@ def _is_port(number: int) -> bool:
     return _FIRST_PORT <= number <= _LAST_PORT or number in NOT_HTTP
 
 
-def configuration_texts(service: Service) -> Iterator[tuple[str, str]]:
+def configuration_texts(project: Project, service: Service) -> Iterator[tuple[str, str]]:
     """Yield the texts that configure a service: its variables, its command and the files that it mounts."""
     yield from service.variables.items()
     yield "command", "\n".join((*(service.entrypoint or ()), *(service.command or ())))
     for mount in service.mounts:
         yield from file_texts(mount)
+    for _, name, text in config_texts(project, service):
+        yield name, text
 
 
 def file_texts(mount: Mount) -> Iterator[tuple[str, str]]:
@@ -157,12 +160,20 @@ def file_texts(mount: Mount) -> Iterator[tuple[str, str]]:
         yield file.path or mount.target.rpartition("/")[2], file.content.decode("utf-8", "replace")
 
 
+def config_texts(project: Project, service: Service) -> Iterator[tuple[int, str, str]]:
+    """Yield the configs that full mode mounts, as far as they are known: their index, the file's name, and the text."""
+    for index, mount in enumerate(service.file_mounts):
+        found = project.configs.get(mount.source) if mount.kind is FileKind.CONFIG else None
+        if found is not None and found.content is not None:
+            yield index, mount.target.rpartition("/")[2], found.content.decode("utf-8", "replace")
+
+
 # what the image exposes -----------------------------------------------------------------------------------------------
 
 
 def _check_exposed(checker: Checker, service: Service, exposed: list[int]) -> None:
     """Check that the container listens on the ports that are expected of it, as far as its image says."""
-    texts = [text for _, text in configuration_texts(service)]
+    texts = [text for _, text in configuration_texts(checker.project, service)]
     for port, path in _expected(service).items():
         is_configured = any(re.search(rf"(?<!\d){port}(?!\d)", text) for text in texts)
         if port not in exposed and not is_configured:

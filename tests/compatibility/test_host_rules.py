@@ -257,6 +257,20 @@ def test_hosts_of_docker(project: Project, keys: str, place: str, named: str) ->
     assert found.diagnostic.message.startswith(f"services.web.{place} names {named}, which ")
 
 
+def test_hosts_in_a_config(project: Project) -> None:
+    """Full mode mounts configs, whose hosts are found at their place, and do not keep it off."""
+    more = "configs: {c: {content: 'http://my_db:80 http://host.docker.internal'}}\n"
+    folder = project(TEXT.format("configs: [{source: c, target: /etc/a.conf}]") + more)
+    found = [f.diagnostic for f in check(folder, full=True).all_findings if f.diagnostic.code.endswith("-host")]
+
+    assert [d.message.partition(",")[0] for d in found] == [
+        "services.app.configs[0] names host.docker.internal (a.conf)",
+        f"services.app.configs[0] {NAMED} (a.conf)",
+    ]
+    folder.run("init", "--yes")
+    assert "full: true" in (folder.path / "compose.platform.yaml").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("keys", "full"),
     [

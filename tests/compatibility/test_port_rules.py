@@ -82,6 +82,17 @@ def test_unreachable_port(project: Project, app: str, used: str) -> None:
     assert found(project, pair(LISTED, app), **FILES) == [("unreachable-port", 2, message)]
 
 
+def test_a_config_of_full_mode(project: Project) -> None:
+    """The text of a config says how a service uses others; those of secrets and external configs are not read."""
+    app = "image: bare, configs: [{source: c, target: /etc/app.conf}, e], secrets: [s]"
+    more = "configs: {c: {content: 'server mq:5672;'}, e: {external: true}}\nsecrets: {s: {file: ./other.conf}}\n"
+    text = f"x-platform: {{full: true}}\nservices:\n  mq: {{image: mq, {LISTED}}}\n  app: {{{app}}}\n{more}"
+
+    message = f"services.mq is addressed at port 5672 by 'app' (app.conf); {REACHED}"
+    assert found(project, text, other__conf="mq:4369") == [("unreachable-port", 3, message)]
+    assert found(project, text.replace("full: true", "full: false"), other__conf="") == []
+
+
 @pytest.mark.parametrize(
     ("mq", "app"),
     [
