@@ -160,7 +160,9 @@ def _has_name(image: str, parts: str) -> bool:
 def looks_like_file(target: str) -> bool:
     """Whether a path in a container is rather a file than a folder.
 
-    It has a suffix, which is not that of ``conf.d``, or the name of a file that has none, such as ``Caddyfile``.
+    It has a suffix, which is not that of ``conf.d``, or the name of a file that has none, such as ``Caddyfile``, or it
+    is at the place of a secret.
     """
     path = PurePosixPath(target)
-    return path.suffix not in ("", ".d") or _FILE_NAMES.fullmatch(path.name) is not None
+    is_named = path.suffix not in ("", ".d") or _FILE_NAMES.fullmatch(path.name) is not None
+    return is_named or str(path.parent) in ("/run/secrets", "/var/run/secrets")

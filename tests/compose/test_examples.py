@@ -87,3 +87,22 @@ def test_files(project: Project) -> None:
         "copy 'app.yml.example' to 'app.yml', and set its values",
         "copy 'Caddyfile.dist' to 'Caddyfile', and set its values",
     ]
+
+
+@pytest.mark.parametrize(
+    ("files", "hint"),
+    [
+        ({"pw.txt.example": ""}, "copy 'pw.txt.example' to 'pw.txt', and set its values"),
+        ({"PW.txt": ""}, "write 'PW.txt', which is there: case matters on Linux"),
+        ({}, "create the file"),
+    ],
+)
+def test_secrets(project: Project, files: dict[str, str], hint: str) -> None:
+    """So is the missing file of a secret; one that is mounted at the place of a secret is a file, too."""
+    text = "services: {web: {image: a, secrets: [pw]}}\nsecrets: {pw: {file: pw.txt}}\nx-platform: {full: true}\n"
+    (found,) = project({"compose.yaml": text, **files}).read().loaded.report.by_path()
+    mounted = "services: {web: {image: a, volumes: ['./gone/pw.txt:/run/secrets/pw:ro']}}"
+    (other,) = project({"compose.yaml": mounted}).read().loaded.report.by_path()
+
+    assert found.hint == hint
+    assert other.hint == "create the file: it is copied, read-only"

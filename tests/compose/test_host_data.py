@@ -43,8 +43,17 @@ def test_programs(path: str, image: str, program: str) -> None:
 def test_names_of_files() -> None:
     """Some files have no suffix; folders such as those of hidden settings have none either."""
     files = "/etc/caddy/Caddyfile /x/Dockerfile2 /app/.env /app/.env.local /root/.npmrc /etc/mongo-keyfile"
-    more = "/root/.ssh/id_rsa /root/.gitconfig /etc/passwd /docker-entrypoint /a.conf"
-    folders = ("/data", "/root/.aws", "/root/.ssh", "/etc/conf.d", "/Profiles", "/profile", "/srv/files")
+    more = "/root/.ssh/id_rsa /root/.gitconfig /etc/passwd /docker-entrypoint /a.conf /run/secrets/db_password"
+    folders = (
+        "/data",
+        "/root/.aws",
+        "/root/.ssh",
+        "/etc/conf.d",
+        "/Profiles",
+        "/profile",
+        "/srv/files",
+        "/run/secrets",
+    )
 
     assert [path for path in f"{files} {more}".split() if not looks_like_file(path)] == []
     assert [path for path in folders if looks_like_file(path)] == []

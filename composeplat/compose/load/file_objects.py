@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from composeplat.compose.file_model import MAX_FILE_BYTES, FileKind, FileMount, FileObject
+from composeplat.compose.load.examples import example_hint
+from composeplat.compose.load.letter_case import case_hint
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, HostContent, Mount, Project, Service
 from composeplat.compose.origins import Checker, Origins, file_mount_path, mount_path, mount_source_path
@@ -61,7 +63,7 @@ class _Reader(Checker):
         except files.Unreadable as error:
             if self.reading.publishes:
                 message = f"names a file that {error.reason}: {self.origins.shown(*path)}"
-                self.add(error.code or "unreadable-file", path, message, error.hint)
+                self.add(error.code or "unreadable-file", path, message, error.hint or _fix(found, error))
             return None
         if len(content) <= MAX_FILE_BYTES:
             return content
@@ -97,6 +99,10 @@ class _Reader(Checker):
         place, file = file_mount_path(service.name, index), ("configs", config, "file")
         self.origins.copy(mount_path(service.name, mount), place)
         self.origins.copy(mount_source_path(service.name, mount), file)
+
+
+def _fix(found: FileObject, error: files.Unreadable) -> str:
+    return case_hint(found.file) or example_hint(found.file) or "create the file" if error.missing else ""
 
 
 def _too_large(found: FileObject, size: int) -> tuple[str, str]:
