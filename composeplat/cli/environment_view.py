@@ -90,7 +90,12 @@ class EnvironmentView:
     def watcher(self) -> Watcher:
         plan = self.planned.plan
         return Watcher(
-            self.planned.target.access, plan.namespace, plan.environment, plan.workload_kinds, others_too=True
+            self.planned.target.access,
+            plan.namespace,
+            plan.environment,
+            plan.workload_kinds,
+            others_too=True,
+            since_creation=True,
         )
 
     def _exposed(self, api: Api, lists: Lists) -> list[Address]:

@@ -172,7 +172,7 @@ class ClusterStatus:
 
 def _watcher(place: Place) -> Watcher:
     kinds = [kind for _, kind in (*WORKLOADS, *FURTHER_WORKLOADS)]
-    return Watcher(place.access, place.namespace, place.environment, kinds)
+    return Watcher(place.access, place.namespace, place.environment, kinds, since_creation=True)
 
 
 def services_of(snapshot: Snapshot, place: Place) -> tuple[ServiceQuery, ...]:

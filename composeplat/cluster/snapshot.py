@@ -60,6 +60,11 @@ class Snapshot:
         found: T = self._found[find]
         return found
 
+    def age_of(self, uid: str) -> float:
+        """For how many seconds a pod or claim has been there; 0 of anything else."""
+        created = self.once(_creation_times).get(uid)
+        return self.time - created if created else 0.0
+
     @property
     def unready_pods(self) -> list[Object]:
         """The pods that are neither ready nor completed."""
@@ -261,6 +266,11 @@ def ready_since(pod: Object) -> datetime:
     """Return when a pod became ready, or ceased to be; the earliest time if it never was."""
     conditions = pod.get("status", {}).get("conditions") or []
     return max((parse_time(c.get("lastTransitionTime")) for c in conditions if c["type"] == "Ready"), default=_NEVER)
+
+
+def _creation_times(snapshot: Snapshot) -> dict[str, float]:
+    found = (item["metadata"] for item in (*snapshot.pods, *snapshot.claims))
+    return {head["uid"]: parse_time(head.get("creationTimestamp")).timestamp() for head in found if "uid" in head}
 
 
 def parse_time(text: str | None) -> datetime:

@@ -93,12 +93,21 @@ class Watcher:
     """
 
     def __init__(
-        self, access: Access, namespace: str, environment: str, kinds: Collection[str] = (), *, others_too: bool = False
+        self,
+        access: Access,
+        namespace: str,
+        environment: str,
+        kinds: Collection[str] = (),
+        *,
+        others_too: bool = False,
+        since_creation: bool = False,
     ) -> None:
         """Make a watcher; ``kinds`` are those of the workloads, as some are listed only if there are any.
 
         Others need not be listable, nor what explains: a role for deploys often lacks events and jobs.
         With ``others_too`` every kind is listed, as the workloads may be of another definition.
+        With ``since_creation``, a condition of a pod or claim counts from when that was created, for who looks once; a
+        wait counts from when it has seen the condition first.
         """
         self.access = access
         self.namespace = namespace
@@ -116,6 +125,7 @@ class Watcher:
         self._caches: dict[str, ObjectCache] = {}
         self._streams: dict[str, WatchStream] = {}
         self._ages = Ages()
+        self._since_creation = since_creation
         self._ended = threading.Event()
         self._woken = threading.Event()
         """Set when a round may be due."""
@@ -321,6 +331,9 @@ class Watcher:
         )
         if _is_troubled(snapshot) and "Event" in caches:
             snapshot.claims, snapshot.events = caches["PersistentVolumeClaim"].objects, caches["Event"].objects
+        if self._since_creation:
+            seen = self._ages.age
+            snapshot.age = lambda condition: max(seen(condition), snapshot.age_of(condition.partition("/")[2]))
         if _has_unscheduled(snapshot):
             snapshot.has_autoscaler = self._autoscaler
         return snapshot

@@ -208,6 +208,22 @@ def test_the_status_of_services_whose_profile_is_off(deployed: Seam) -> None:
     assert deployed.platform("status", "--full").stderr == "deployed services whose profile is off: old\n"
 
 
+def test_the_status_of_a_service_that_is_unhealthy_for_long(deployed: Seam) -> None:
+    """It is failing, with its last lines, also for who looks at it once: it was 'starting' for ever."""
+    probe = {"exec": {"command": ["check"]}, "periodSeconds": 5, "failureThreshold": 4}
+    made = pod(OWNER, state=running(), probe=probe)
+    deployed.server.answers |= {
+        "/api/v1/namespaces/team/pods": given(labelled(made)),
+        EVENTS: given(stored_event(made, "Unhealthy", "Readiness probe failed: refused", count=4)),
+    }
+
+    (row,) = data(deployed.platform("status", "web", "--json"))["services"]
+
+    assert (row["state"], row["code"]) == ("failing", "unhealthy")
+    assert row["problem"] == "its health check failed 4 times: refused"
+    assert [line.partition(" ")[2] for line in row["log_lines"]] == ["begun", "it is [secret]"]
+
+
 def test_the_status_for_programs(deployed: Seam) -> None:
     """The same as JSON, for the services that are named."""
     found = data(deployed.platform("status", "web", "--json"))

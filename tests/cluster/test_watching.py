@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Collection, Iterator
+from datetime import UTC, datetime, timedelta
 from queue import Queue
 from typing import Any
 from urllib.parse import quote
@@ -189,6 +190,20 @@ def test_age(server: Server) -> None:
 
     assert second >= first + 0.05
     assert other <= time.monotonic() - began
+
+
+def test_age_since_creation(server: Server) -> None:
+    """Who looks once counts from when a pod or claim was created; anything else from the first look."""
+    made = datetime.now(UTC) - timedelta(minutes=5)
+    server.answers[PODS] = given(pod(SET, created=made.isoformat()))
+    watcher = Watcher(server.access, NAMESPACE, "shop", since_creation=True)
+
+    with Api(server.access) as api:
+        view = watcher.take_snapshot(api)
+    (found,) = view.pods
+
+    assert 299 < view.age(f"unscheduled/{found['metadata']['uid']}") < 330
+    assert view.age("no-room/other") < 1
 
 
 # again and again ------------------------------------------------------------------------------------------------------

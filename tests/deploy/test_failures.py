@@ -71,6 +71,9 @@ def test_causes(environment: Environment, service: str, place: str, message: str
     assert re.search(rf"^compose\.yaml:{place}: error: services\.app: {message}", ran.stderr, re.MULTILINE), ran.stderr
     assert more in ran.stderr
     assert ran.seconds < 45
+    # Who looks once sees the same.
+    (row,) = environment.platform("status", "--json").expect().json["services"]
+    assert re.match(message, row["problem"]), row
     if "restart" not in service:
         assert before in [p["status"]["containerStatuses"][0]["state"].get("running", {}).get("startedAt")
                           for p in environment.pods("app") if "containerStatuses" in p["status"]]  # fmt: skip
