@@ -79,13 +79,19 @@ def note_other_state(stack: Stack, revisions: Iterable[Revision] | None) -> bool
 
     The revisions come newest first. A new state has no changes at all, and one with a new passphrase counts as another.
     """
-    newest, own = next(iter(revisions or ()), None), state_id(stack)
-    if newest is None or not own or newest.state in ("", own):
+    newest = newest_of_other_state(stack, revisions)
+    if newest is None:
         return False
     whose = f" of {newest.who}" if newest.who else ""
     difference = "another state or passphrase: this state is compared with the cluster"
     stack.note(f"revision {newest.number}{whose} was deployed with {difference}")
     return True
+
+
+def newest_of_other_state(stack: Stack, revisions: Iterable[Revision] | None) -> Revision | None:
+    """Return the newest revision if it was deployed with another state."""
+    newest, own = next(iter(revisions or ()), None), state_id(stack)
+    return newest if newest is not None and own and newest.state not in ("", own) else None
 
 
 def state_id(stack: Stack) -> str:

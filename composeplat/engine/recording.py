@@ -19,6 +19,7 @@ from composeplat.engine.events import Change, Events
 from composeplat.engine.history import (
     create_revision,
     delete_revision,
+    newest_of_other_state,
     note_other_state,
     pack_facts,
     read_facts,
@@ -102,14 +103,15 @@ class Recording:
     def end(self, result: Result) -> None:
         """Write how it ended, or remove it if it changed nothing.
 
-        After one that failed or was killed it stays: that what runs is good is known from this one.
+        After one that failed or was killed it stays: that what runs is good is known from this one. So it does after
+        one with another state, as after a move: later runs need not compare this state with the cluster again.
         """
         if self._revision is None:
             return
         with self._tolerating():
             self.stack.health.require_answers()
             is_known_good = result.is_good and not self._leaves_failure()
-            completes_another = is_known_good and leaves_failure(self._before)
+            completes_another = is_known_good and (leaves_failure(self._before) or self._continues_other_state())
             if not (self._changes or self.has_failed or self._is_running or completes_another):
                 delete_revision(self.api, self.stack, self._revision.number)
                 return
@@ -133,6 +135,11 @@ class Recording:
         """Whether an earlier deployment failed with services that this one leaves alone."""
         services = self.options.services
         return bool(services) and leaves_failure(self._before, self.plan.select_services(services))
+
+    def _continues_other_state(self) -> bool:
+        """Whether this run, of all services, has compared the state with what another one deployed."""
+        is_of_all = not self.options.services and self.command != "destroy"
+        return is_of_all and newest_of_other_state(self.stack, self._before) is not None
 
     def _facts(self) -> Facts:
         return record_plan(self.plan, self.stack.state, self.options.services, self._facts_before())

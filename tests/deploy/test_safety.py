@@ -251,7 +251,8 @@ volumes: {{data: {{}}}}
     environment.platform("deploy", **other).expect()
 
     assert {pod["metadata"]["uid"] for pod in environment.pods()} == before
-    environment.platform("preview", "--expect-no-changes", **other).expect()
+    shown = environment.platform("preview", "--expect-no-changes", **other).expect()
+    assert "another state" not in shown.stderr
 
 
 def test_two_machines_with_a_state_each(environment: Environment, tmp_path: Path) -> None:

@@ -145,6 +145,20 @@ def test_another_state(stack: Any, api: Any) -> None:
     assert not note_other_state(stack, known(api))
 
 
+def test_no_change_after_another_state(stack: Any, api: Any) -> None:
+    """The first run of all services with this state is a revision, so that the next one need not compare again."""
+    deploy(stack, api, Operation.UPDATE)
+    stack.state = {"secrets_providers": {"type": "other"}}
+    deploy(stack, api, options=DeployOptions(services=("web",)), services=(service("web"),))
+    assert results(api) == {1: Result.DONE}
+
+    deploy(stack, api)
+    deploy(stack, api)
+    assert results(api) == {1: Result.DONE, 2: Result.DONE}
+    assert read_history(api, "team", "demo")[0].can_roll_back
+    assert not note_other_state(stack, known(api))
+
+
 def test_no_change(stack: Any, api: Any) -> None:
     """Without a change and without a failure there is no revision; the next one has its number."""
     deploy(stack, api)
