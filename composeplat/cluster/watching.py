@@ -106,8 +106,8 @@ class Watcher:
 
         Others need not be listable, nor what explains: a role for deploys often lacks events and jobs.
         With ``others_too`` every kind is listed, as the workloads may be of another definition.
-        With ``since_creation``, a condition of a pod or claim counts from when that was created, for who looks once; a
-        wait counts from when it has seen the condition first.
+        With ``since_creation``, a condition of a pod or claim counts from when that was created, so that a single
+        snapshot shows it; a wait counts from when it has seen the condition first.
         """
         self.access = access
         self.namespace = namespace

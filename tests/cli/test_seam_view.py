@@ -209,7 +209,7 @@ def test_the_status_of_services_whose_profile_is_off(deployed: Seam) -> None:
 
 
 def test_the_status_of_a_service_that_is_unhealthy_for_long(deployed: Seam) -> None:
-    """It is failing, with its last lines, also for who looks at it once: it was 'starting' for ever."""
+    """It is failing, with its last lines, also without --watch: it was 'starting' for ever."""
     probe = {"exec": {"command": ["check"]}, "periodSeconds": 5, "failureThreshold": 4}
     made = pod(OWNER, state=running(), probe=probe)
     deployed.server.answers |= {

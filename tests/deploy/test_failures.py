@@ -71,7 +71,7 @@ def test_causes(environment: Environment, service: str, place: str, message: str
     assert re.search(rf"^compose\.yaml:{place}: error: services\.app: {message}", ran.stderr, re.MULTILINE), ran.stderr
     assert more in ran.stderr
     assert ran.seconds < 45
-    # Who looks once sees the same.
+    # A single look at the status shows the same.
     (row,) = environment.platform("status", "--json").expect().json["services"]
     assert re.match(message, row["problem"]), row
     if "restart" not in service:
