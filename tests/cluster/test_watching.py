@@ -193,7 +193,7 @@ def test_age(server: Server) -> None:
 
 
 def test_age_since_creation(server: Server) -> None:
-    """For a single snapshot, a condition counts from when its pod or claim was created; any other from the first look."""
+    """A condition of a pod or claim counts from when that was created; any other from the first look."""
     made = datetime.now(UTC) - timedelta(minutes=5)
     server.answers[PODS] = given(pod(SET, created=made.isoformat()))
     watcher = Watcher(server.access, NAMESPACE, "shop", since_creation=True)
