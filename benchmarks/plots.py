@@ -23,7 +23,17 @@ Line = Sequence[tuple[float, float]]
 _WIDTH, _HEIGHT = 300, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 30, 34
 _LEGEND_HEIGHT = 28
-_COLORS = ("#2f7de1", "#c2630c", "#7a5195", "#3a8f5c")
+_COLORS = {
+    "platform": "#2f7de1",
+    "kompose": "#c2630c",
+    "kubectl": "#c2630c",
+    "pulumi": "#7a5195",
+    "pulumi that waits": "#3a8f5c",
+}
+_OTHER_COLOR = "#666666"
+_PEER_COLOR = _COLORS["kubectl"]
+_LEGEND_STEP = 130
+_NUMBER_WIDTH = 44
 _LIMIT_COLOR = "#c9252d"
 _BAR_WIDTH, _BAR_STEP, _BARS_LEFT, _BARS_RIGHT = 720, 18, 290, 80
 #: GitHub shows a page in the colors of the reader's system.
@@ -206,7 +216,7 @@ def _in_ms(seconds: float | None) -> float | None:
 def draw(charts: Sequence[Chart]) -> str:
     """Draw charts beside each other, with one legend."""
     tools = list(dict.fromkeys(tool for chart in charts for tool, line in chart.lines.items() if line))
-    colors = dict(zip(tools, _COLORS, strict=False))
+    colors = {tool: _COLORS.get(tool, _OTHER_COLOR) for tool in tools}
     width, height = _WIDTH * len(charts), _HEIGHT + _LEGEND_HEIGHT
     label = f"{', '.join(chart.title for chart in charts)}: seconds by services"
     box = f"0 0 {width} {height}"
@@ -244,7 +254,7 @@ def _draw_chart(chart: Chart, colors: Mapping[str, str]) -> Iterator[str]:
 
 def _legend(colors: Mapping[str, str]) -> Iterator[str]:
     for number, (tool, color) in enumerate(colors.items()):
-        left, top = _LEFT + number * 110, _HEIGHT + 12
+        left, top = _LEFT + number * _LEGEND_STEP, _HEIGHT + 12
         yield f'<rect x="{left}" y="{top - 9}" width="10" height="10" fill="{color}"/>'
         yield f'<text x="{left + 16}" y="{top}">{escape(tool)}</text>'
 
@@ -276,11 +286,14 @@ def _draw_bars(chart: Bars, top: int) -> Iterator[str]:
         yield f'<text x="{_BARS_LEFT - 8}" y="{y + 11}" text-anchor="end">{escape(bar.name)}</text>'
         yield (
             f'<rect x="{_BARS_LEFT}" y="{y + 1}" width="{max(bar.value * width, 1):.1f}" height="{_BAR_STEP - 5}"'
-            f' fill="{_COLORS[bar.is_peer]}"><title>{escape(title)}</title></rect>'
+            f' fill="{_PEER_COLOR if bar.is_peer else _COLORS["platform"]}"><title>{escape(title)}</title></rect>'
         )
-        yield f'<text x="{_BARS_LEFT + bar.value * width + 8:.1f}" y="{y + 11}">{value}</text>'
+        end, limit = bar.value * width, (bar.limit or 0) * width
+        # Not across the mark of the limit.
+        behind = limit if end < limit < end + _NUMBER_WIDTH else end
+        yield f'<text x="{_BARS_LEFT + behind + 8:.1f}" y="{y + 11}">{value}</text>'
         if bar.limit:
-            x = _BARS_LEFT + bar.limit * width
+            x = _BARS_LEFT + limit
             yield (
                 f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 1}" y2="{y + _BAR_STEP - 2}"'
                 f' stroke="{_LIMIT_COLOR}" stroke-width="2"/>'
