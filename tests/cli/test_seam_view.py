@@ -77,14 +77,25 @@ def deployed(seam: Seam) -> Seam:
     return seam
 
 
-@pytest.mark.parametrize(("term", "clears"), [("xterm", True), ("dumb", False)])
-def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) -> None:
-    """It replaces itself on the screen, and what is above that stays; a terminal that only prints gets no controls."""
+def watch_status(deployed: Seam, term: str) -> Terminal:
     variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
-    terminal = Terminal(
+    return Terminal(
         [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
         folder=deployed.folder, env={**VARIABLES, **variables, "TERM": term, "NO_COLOR": "1"},
     )  # fmt: skip
+
+
+def set_creation(deployed: Seam) -> None:
+    """Let web be created now, so that its age grows each second."""
+    created = datetime.now(UTC).isoformat()
+    web = labelled({**WEB, "metadata": {**WEB["metadata"], "creationTimestamp": created}})
+    deployed.server.answers[f"{WORKLOADS}/deployments"] = given(web)
+
+
+@pytest.mark.parametrize(("term", "clears"), [("xterm", True), ("dumb", False)])
+def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) -> None:
+    """It replaces itself on the screen, and what is above that stays; a terminal that only prints gets no controls."""
+    terminal = watch_status(deployed, term)
     shown = terminal.until("own ")
     terminal.interrupt()
 
@@ -94,14 +105,8 @@ def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) ->
 
 def test_the_status_where_no_screen_is_cleared(deployed: Seam) -> None:
     """An age alone is no change there, so that a pipe or file does not get the same rows each second."""
-    created = datetime.now(UTC).isoformat()
-    web = labelled({**WEB, "metadata": {**WEB["metadata"], "creationTimestamp": created}})
-    deployed.server.answers[f"{WORKLOADS}/deployments"] = given(web)
-    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
-    terminal = Terminal(
-        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
-        folder=deployed.folder, env={**VARIABLES, **variables, "TERM": "dumb", "NO_COLOR": "1"},
-    )  # fmt: skip
+    set_creation(deployed)
+    terminal = watch_status(deployed, "dumb")
     terminal.until("own ")
     time.sleep(3)
     terminal.interrupt()
@@ -111,14 +116,8 @@ def test_the_status_where_no_screen_is_cleared(deployed: Seam) -> None:
 
 def test_the_status_of_a_cluster_that_goes_away(deployed: Seam) -> None:
     """As long as the rows are old, the screen says why, also after it was replaced."""
-    created = datetime.now(UTC).isoformat()
-    web = labelled({**WEB, "metadata": {**WEB["metadata"], "creationTimestamp": created}})
-    deployed.server.answers[f"{WORKLOADS}/deployments"] = given(web)
-    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
-    terminal = Terminal(
-        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
-        folder=deployed.folder, env={**VARIABLES, **variables, "TERM": "xterm", "NO_COLOR": "1"},
-    )  # fmt: skip
+    set_creation(deployed)
+    terminal = watch_status(deployed, "xterm")
     terminal.until("own ")
     deployed.server.otherwise = refusal(500, "etcd is ill")
     deployed.server.answers.clear()
@@ -133,11 +132,7 @@ def test_the_status_of_a_cluster_that_goes_away(deployed: Seam) -> None:
 
 def test_the_status_after_a_stop(deployed: Seam) -> None:
     """After Ctrl-Z and fg it is drawn again, although nothing has changed: the shell's lines are on the screen."""
-    variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
-    terminal = Terminal(
-        [sys.executable, "-c", "from composeplat.cli.app import main; main()", "status", "--watch"],
-        folder=deployed.folder, env={**VARIABLES, **variables, "TERM": "xterm", "NO_COLOR": "1"}, within=10,
-    )  # fmt: skip
+    terminal = watch_status(deployed, "xterm")
     first = terminal.until("own ")
     terminal.stop_and_continue()
 
