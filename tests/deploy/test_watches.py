@@ -161,6 +161,8 @@ def test_a_new_address(environment: Environment) -> None:
     shown: list[str] = []
     threading.Thread(target=lambda: shown.extend(following.stdout or ()), daemon=True).start()
     until(lambda: any("https://web" in line for line in shown))
+    # Its first snapshots are over.
+    time.sleep(5)
     with environment.api() as api:
         path = kind_path("networking.k8s.io/v1", "Ingress", environment.namespace)
         (endpoint,) = api.items(path)
