@@ -74,11 +74,10 @@ class EnvironmentView:
 
         Without lists the API server is asked.
         """
-        lists = lists or api
         reached_at, names = self.planned.target.reached_at, self.names
         addresses = (
             replace(found, url=reached_at(found.url))
-            for found in (*find_addresses(lists, self.namespace, self.environment), *self._exposed(api, lists))
+            for found in (*find_addresses(lists or api, self.namespace, self.environment), *self._exposed(api, lists))
             if found.service in names
         )
         # By name and path: the domain of the deploy need not be known here. Those that left the file come last.
@@ -98,9 +97,9 @@ class EnvironmentView:
             since_creation=True,
         )
 
-    def _exposed(self, api: Api, lists: Lists) -> list[Address]:
+    def _exposed(self, api: Api, lists: Lists | None) -> list[Address]:
         has_any = any(desired.key.kind is ResourceKind.EXPOSED for desired in self.planned.plan.objects)
-        return find_exposed(lists, api, self.namespace, self.environment) if has_any else []
+        return find_exposed(api, self.namespace, self.environment, lists) if has_any else []
 
     def take_snapshot(self, api: Api) -> Snapshot:
         return self.watcher.take_snapshot(api)

@@ -23,9 +23,9 @@ _PREFERRED = ("ExternalIP", "InternalIP", "ExternalDNS", "Hostname")
 _PROVIDERS = frozenset(("metallb.io", "purelb.io", "kube-vip.io", "loxilb.io", "openelb.io"))
 
 
-def find_exposed(lists: Lists, api: Api, namespace: str, environment: str) -> list[Address]:
-    """Read the addresses of Services in lists, and of nodes from the API server: a watch of these has much news."""
-    found = lists.items(kind_path("v1", "Service", namespace) + environment_selector(environment))
+def find_exposed(api: Api, namespace: str, environment: str, lists: Lists | None = None) -> list[Address]:
+    """Read the addresses of Services, which may be in lists; a watch of nodes would have much news."""
+    found = (lists or api).items(kind_path("v1", "Service", namespace) + environment_selector(environment))
     exposed = [item for item in found if item["spec"].get("type") in ("LoadBalancer", "NodePort")]
     is_asked = any(item["spec"]["type"] == "NodePort" for item in exposed)
     node = _node_address(api) if is_asked else _NODE

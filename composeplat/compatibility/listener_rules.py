@@ -14,11 +14,10 @@ from ipaddress import IPv4Address
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
 from composeplat.names import clean
-from composeplat.plan.services import is_headless
+from composeplat.plan.services import KAFKA_LISTENERS, is_headless
 
 #: All addresses of a container: 0.0.0.0.
 _EVERYWHERE = str(IPv4Address(0))
-_VARIABLE = re.compile(r"KAFKA_(?:CFG_)?LISTENERS", re.ASCII)
 #: Options of Redpanda, CockroachDB, YugabyteDB and the like; those with 'advertise' are for others.
 _OPTION = re.compile(
     r"(?<![\w-])(--(?:kafka|listen|http|sql|pandaproxy|rpc|rpc[-_]bind|schema-registry)[-_]addr(?:ess(?:es)?)?)[\s=]+(\S+)",
@@ -44,7 +43,7 @@ def _has_address(service: Service) -> bool:
 
 def _own_listeners(service: Service) -> Iterator[tuple[tuple[str, ...], str]]:
     for variable, value in service.variables.items():
-        if _VARIABLE.fullmatch(variable) and listen_everywhere(value, service) != value:
+        if KAFKA_LISTENERS.fullmatch(variable) and listen_everywhere(value, service) != value:
             yield ("environment", variable), ""
     for key, args in (("entrypoint", service.entrypoint), ("command", service.command)):
         options = _OPTION.findall("\n".join(args or ()))

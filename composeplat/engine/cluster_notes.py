@@ -72,7 +72,7 @@ def _has_old_class(ingress: Manifest) -> bool:
 def notes_after(api: Api, plan: Plan) -> Iterator[str]:
     """Describe where exposed ports are reached, after a deploy."""
     exposed = _exposed(plan)
-    found = find_exposed(api, api, plan.namespace, plan.environment) if exposed else []
+    found = find_exposed(api, plan.namespace, plan.environment) if exposed else []
     for name, desired in exposed.items():
         urls = [address.url for address in found if address.endpoint == desired.name]
         yield (

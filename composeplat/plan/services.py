@@ -95,7 +95,7 @@ def _is_own_controller(service: Service, name: str) -> bool:
         return False
     variables = {variable.upper(): value for variable, value in service.variables.items()}
     hosts = (set(_HOST.findall(value)) for variable, value in variables.items() if _CONTROLLERS.fullmatch(variable))
-    listeners = (value for variable, value in variables.items() if _LISTENERS.fullmatch(variable))
+    listeners = (value for variable, value in variables.items() if KAFKA_LISTENERS.fullmatch(variable))
     return {name} in hosts and not any(f"//{name}:" in value for value in listeners)
 
 
@@ -108,7 +108,7 @@ _NO_HOST = re.compile(
 _MAX_BEFORE = 40
 #: The variables with which images of Kafka set its controllers, and the addresses that it listens at.
 _CONTROLLERS = re.compile(r"(?:\w+_)?CONTROLLER_QUORUM_(?:VOTERS|BOOTSTRAP_SERVERS)", re.ASCII)
-_LISTENERS = re.compile(r"KAFKA_(?:CFG_)?LISTENERS", re.ASCII)
+KAFKA_LISTENERS = re.compile(r"KAFKA_(?:CFG_)?LISTENERS", re.ASCII)
 _HOST = re.compile(r"([\w.-]+):\d", re.ASCII)
 
 

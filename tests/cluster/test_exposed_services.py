@@ -44,7 +44,7 @@ def balanced(*ingress: Object) -> Object:
 def test_addresses(found: Object, nodes: Answer, expected: list[str]) -> None:
     """A LoadBalancer has the addresses that it was given, a NodePort that of a node."""
     with Server(answers={NODES: nodes}, otherwise=given(found)) as server, Api(server.access) as api:
-        addresses = find_exposed(api, api, NAMESPACE, "shop")
+        addresses = find_exposed(api, NAMESPACE, "shop")
 
     assert [address.url for address in addresses] == expected
     assert all((address.service, address.port, address.protocol) == ("web", 5353, "udp") for address in addresses)

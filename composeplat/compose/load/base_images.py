@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from composeplat.compose.load.line_ends import CONTINUED_LINE, read_text
+from composeplat.compose.load.dockerfiles import FROM, join_lines, read_dockerfile
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
-from composeplat.compose.parse.build import is_remote
 from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.diagnostics import quoted
 from composeplat.system.project_root import ProjectRoot
 
 _LINES = re.IGNORECASE | re.MULTILINE | re.ASCII
 _ARG = re.compile(r"^[ \t]*ARG[ \t]+(\w+)(?:=(\S*))?", _LINES)
-_FROM = re.compile(r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?", _LINES)
 _COPY_FROM = re.compile(r"^[ \t]*(?:COPY|ADD)[ \t]+(?:--\S+[ \t]+)*?--from=(\S+)", _LINES)
 _NOT_IN_CONTEXT = re.compile(r"\A(?:index\.)?docker\.io/(?:library/)?|:latest\Z")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::-([^{}]*))?\})", re.ASCII)
@@ -46,18 +43,17 @@ def check_base_images(checker: Checker, root: ProjectRoot) -> None:
 def _images_in(service: Service, root: ProjectRoot) -> Iterator[str]:
     """Yield the images that a build gets by their names."""
     build = service.build
-    if build is None or not build.context or is_remote(build.context):
-        return
-    text = build.dockerfile_inline or read_text(Path(build.context, build.dockerfile or "Dockerfile"), root)
-    yield from (image for image in base_images(text, build.args) if image not in build.additional_contexts)
+    if build is not None:
+        found = base_images(read_dockerfile(build, root), build.args)
+        yield from (image for image in found if image not in build.additional_contexts)
 
 
 def base_images(dockerfile: str, args: Mapping[str, str]) -> Iterator[str]:
     """Yield the images that the stages of a Dockerfile begin with, or copy from."""
-    text = re.sub(CONTINUED_LINE, " ", dockerfile)
-    begin, *_ = _FROM.split(text, maxsplit=1)
+    text = join_lines(dockerfile)
+    begin, *_ = FROM.split(text, maxsplit=1)
     values = {name: args.get(name, default.strip("\"'")) for name, default in _ARG.findall(begin)}
-    stages = _FROM.findall(text)
+    stages = FROM.findall(text)
     names = {name.lower() for _, name in stages}
     for written in (*(image for image, _ in stages), *_COPY_FROM.findall(text)):
         image = _VARIABLE.sub(lambda found: values.get(found[1] or found[2]) or found[3] or "", written)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from composeplat.compose.dockerignore import dockerignore_names
 from composeplat.compose.load.context_links import find_endless_link
+from composeplat.compose.load.dockerfiles import FROM, MAX_BYTES, join_lines
 from composeplat.compose.load.letter_case import case_hint, other_case
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build
 from composeplat.compose.origins import Origins
@@ -23,10 +24,6 @@ from composeplat.compose.parse.build import is_remote
 from composeplat.diagnostics import Report, dotted, quoted
 from composeplat.system import files
 
-_MAX_DOCKERFILE = 1024 * 1024
-_STAGE = re.compile(
-    r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*\S+(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
-)
 #: Another frontend may have another syntax for stages.
 _OTHER_SYNTAX = re.compile(r"\A#\s*syntax\s*=\s*(?!docker/dockerfile)", re.IGNORECASE)
 
@@ -105,7 +102,7 @@ class _Checker:
         if not text:
             try:
                 path = Path(self.build.context, self.build.dockerfile or "Dockerfile")
-                text = files.read_bytes(path, limit=_MAX_DOCKERFILE).decode("utf-8-sig", errors="replace")
+                text = files.read_bytes(path, limit=MAX_BYTES).decode("utf-8-sig", errors="replace")
             except files.Unreadable as error:
                 if self.build.dockerfile:
                     shown = self.origins.shown(*self.path, *keys)
@@ -125,8 +122,8 @@ class _Checker:
         target = self.build.target
         if not target or _OTHER_SYNTAX.match(dockerfile):
             return
-        stages = _STAGE.findall(re.sub(r"\\[ \t]*\r?\n", " ", dockerfile))
-        names = [name.lower() for name in stages if name]
+        stages = FROM.findall(join_lines(dockerfile))
+        names = [name.lower() for _, name in stages if name]
         is_number = target.isdigit() and int(target) < len(stages)
         if target.lower() not in names and not is_number and target not in self.build.additional_contexts:
             shown = self.origins.shown(*self.path, "target")

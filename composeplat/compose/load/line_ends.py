@@ -12,18 +12,16 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from composeplat.compose.load.dockerfiles import join_lines, read_dockerfile, read_text
 from composeplat.compose.model import Build, Mount, Service
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.compose.parse.build import is_remote
 from composeplat.diagnostics import quoted
-from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
 _FIRST_LINE = rb"#![ \t]*([^\r\n]{1,200})\r\n"
 _SHELL = r"(?:.*[/ ])?(?:a|ba|da|k|z)?sh\b[^/]*"
-_MAX_BYTES = 1024 * 1024
 _PROGRAM = r"^[ \t]*(?:ENTRYPOINT|CMD)[ \t]+(.+?)[ \t\r]*$"
-CONTINUED_LINE = r"\\[ \t]*\r?\n"
 #: What a Dockerfile has that converts scripts itself.
 _CONVERTS = r"dos2unix|\\r"
 _HINT = "save it with line ends of Linux (LF); in git: '*.sh text eol=lf' in .gitattributes"
@@ -67,7 +65,7 @@ def _args(service: Service) -> tuple[str, ...]:
 def _check_build(checker: Checker, service: Service, build: Build, root: ProjectRoot) -> None:
     if not build.context or is_remote(build.context):
         return
-    dockerfile = build.dockerfile_inline or read_text(Path(build.context, build.dockerfile or "Dockerfile"), root)
+    dockerfile = read_dockerfile(build, root)
     if re.search(_CONVERTS, dockerfile):
         return
     for arg in dict.fromkeys((*_args(service), *dockerfile_programs(dockerfile))):
@@ -83,7 +81,7 @@ def _check_build(checker: Checker, service: Service, build: Build, root: Project
 
 def dockerfile_programs(text: str) -> Iterator[str]:
     """Yield the programs that images of a Dockerfile begin with, and their arguments."""
-    for args in re.findall(_PROGRAM, re.sub(CONTINUED_LINE, " ", text), flags=re.IGNORECASE | re.MULTILINE):
+    for args in re.findall(_PROGRAM, join_lines(text), flags=re.IGNORECASE | re.MULTILINE):
         try:
             found = json.loads(args)
         except ValueError:
@@ -96,11 +94,3 @@ def _candidates(arg: str) -> Iterator[str]:
     parts = [part for part in arg.split("/") if part not in ("", ".")]
     if ".." not in parts and (len(parts) > 1 or "." in arg or "/" in arg):
         yield from ("/".join(parts[start:]) for start in range(len(parts)))
-
-
-def read_text(path: Path, root: ProjectRoot) -> str:
-    """Read a file, if there is one in the project; what is wrong with it is reported elsewhere."""
-    try:
-        return files.read_bytes(path, limit=_MAX_BYTES, root=root).decode(errors="replace")
-    except files.Unreadable:
-        return ""
