@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import shutil
 import statistics
@@ -29,6 +28,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from verdicts import conclude
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
@@ -455,16 +456,8 @@ def main(args: Sequence[str] | None = None) -> int:
         finally:
             cluster.delete()
     print(show(table))
-    verdicts = judge(table)
-    for limit, verdict in verdicts.items():
-        print(f"{limit}: {'not judged' if verdict is None else 'yes' if verdict else 'NO'}")
-    if options.json:
-        rows = {
-            size: {n: {s: vars(f) for s, f in steps.items()} for n, steps in t.items()} for size, t in table.items()
-        }
-        content = {"runs": options.runs, "table": rows, "limits": verdicts}
-        Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
-    return int(False in verdicts.values())
+    rows = {size: {n: {s: vars(f) for s, f in steps.items()} for n, steps in t.items()} for size, t in table.items()}
+    return conclude(judge(table), options.json, {"runs": options.runs, "table": rows})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from typing import IO
 
 from failures import PORTS, Failed, on_a_cluster
 from proxy import Proxy
+from verdicts import conclude
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.kinds import kind_path
@@ -65,19 +65,19 @@ class Case:
     name: str
     command: Sequence[str]
     peer: bool = False
-    sends_nothing: bool = True
-    """`up` renews its claim on the service, by which another one knows that it is there."""
+    sends_nothing: bool = False
+    """`up` renews its claim on the service, by which another one knows that it is there; kubectl sends pings."""
 
 
 def find_cases(kubectl: Sequence[str], pod: str) -> list[Case]:
     up = [PLATFORM, "up", *NAMED, "developed", "--", "sleep", "100000"]
     return [
         # The others see the pods that it replaces.
-        Case("platform up", up, sends_nothing=False),
+        Case("platform up", up),
         Case("kubectl exec", [*kubectl, "exec", pod, "--", "sleep", "100000"], peer=True),
-        Case("platform status --watch", [PLATFORM, "status", "--watch", *NAMED]),
+        Case("platform status --watch", [PLATFORM, "status", "--watch", *NAMED], sends_nothing=True),
         Case("kubectl get pods --watch", [*kubectl, "get", "pods", "--watch"], peer=True),
-        Case("platform logs --follow", [PLATFORM, "logs", "--follow", *NAMED]),
+        Case("platform logs --follow", [PLATFORM, "logs", "--follow", *NAMED], sends_nothing=True),
         Case("kubectl logs --follow", [*kubectl, "logs", "--follow", pod], peer=True),
     ]
 
@@ -94,7 +94,7 @@ class Run:
     def wait_for_begin(self) -> None:
         """Wait until it sends nothing for a while, or next to nothing if it always sends something."""
         deadline = time.monotonic() + _WAIT_S
-        most = 0 if self.case.sends_nothing and not self.case.peer else _CLAIM_BYTES
+        most = 0 if self.case.sends_nothing else _CLAIM_BYTES
         while time.monotonic() < deadline and self.process.poll() is None:
             before = self.proxy.sent
             time.sleep(QUIET_S)
@@ -119,8 +119,7 @@ class Run:
 
 def start(case: Case, folder: Path, variables: Mapping[str, str]) -> Run:
     proxy = Proxy(PORTS["api"])
-    config = folder / f"kubeconfig-{proxy.port}"
-    config.write_text(Path(variables["KUBECONFIG"]).read_text().replace(f":{PORTS['api']}", f":{proxy.port}"))
+    config = proxy.write_kubeconfig(folder, variables)
     registry = f"localhost:{PORTS['registry']}"
     output = tempfile.TemporaryFile()  # noqa: SIM115 -- the run closes it
     process = subprocess.Popen(
@@ -165,8 +164,8 @@ def used_s(session: int) -> float:
 def judge(cases: Sequence[Case], rows: Mapping[str, Row]) -> dict[str, bool]:
     ours = [case for case in cases if not case.peer]
     verdicts = {f"{case.name}: less than 1 % of a core": rows[case.name].share < MOST_OF_A_CORE for case in ours}
-    sending = [case for case in ours if case.sends_nothing]
-    return verdicts | {f"{case.name}: sends nothing": rows[case.name].bytes_per_s == 0 for case in sending}
+    silent = [case for case in cases if case.sends_nothing]
+    return verdicts | {f"{case.name}: sends nothing": rows[case.name].bytes_per_s == 0 for case in silent}
 
 
 def show(rows: Mapping[str, Row]) -> str:
@@ -197,13 +196,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
         rows = on_a_cluster(folder, use)
     print(show(rows))
-    verdicts = judge(cases, rows)
-    for limit, met in verdicts.items():
-        print(f"{limit}: {'yes' if met else 'NO'}")
-    if options.json:
-        content = {"rows": {name: asdict(row) for name, row in rows.items()}, "limits": verdicts}
-        Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
-    return int(False in verdicts.values())
+    return conclude(judge(cases, rows), options.json, {"rows": {name: asdict(row) for name, row in rows.items()}})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -41,13 +41,6 @@ _STYLE = (
     "text{font:11px sans-serif;fill:#444}.grid{stroke:#8884;stroke-width:1}.title{font-weight:bold}"
     "@media(prefers-color-scheme:dark){text{fill:#ccc}}"
 )
-#: The steps with very many services that are drawn, and their titles.
-_STEPS_OF_MANY = {
-    "deploy": "First deploy",
-    "preview": "Preview without a change",
-    "no change": "Deploy without a change",
-    "destroy": "Destroy",
-}
 #: The steps of a deploy that are drawn, and their titles.
 _STEPS = {
     "deploy": "First deploy",
@@ -55,6 +48,8 @@ _STEPS = {
     "again": "Deploy without a change",
     "destroy": "Destroy",
 }
+#: With very many services a step has another name.
+_STEPS_OF_MANY = {step.replace("again", "no change"): title for step, title in _STEPS.items()}
 
 
 @dataclass(frozen=True)
@@ -141,12 +136,9 @@ def scale_charts(content: Mapping[str, Any]) -> list[Chart]:
 
 def startup_bars(content: Mapping[str, Any]) -> list[Bars]:
     """The processor time of short commands, beside the start of Python alone."""
-    limits = {
-        name: float(text) for name, text in (limit.removesuffix(" s").split(" in ") for limit in content["limits"])
-    }
     bars = [
-        Bar(name, found["processor"] * 1000, _in_ms(limits.get(name)), is_peer=name == "python")
-        for name, found in content["rows"].items()
+        Bar(name, row["processor"] * 1000, row["limit"] and row["limit"] * 1000, is_peer=name == "python")
+        for name, row in content["rows"].items()
     ]
     return [Bars("Processor time of short commands", "ms", bars)]
 
@@ -158,7 +150,7 @@ def builds_bars(content: Mapping[str, Any]) -> list[Bars]:
             case,
             "s",
             [
-                Bar(tool, median(times), limit(found, tool), is_peer=tool == found["peer"])
+                Bar(tool, median(times), _limit_of_build(found, tool), is_peer=tool == found["peer"])
                 for tool, times in found["seconds"].items()
             ],
         )
@@ -166,7 +158,7 @@ def builds_bars(content: Mapping[str, Any]) -> list[Bars]:
     ]
 
 
-def limit(case: Mapping[str, Any], tool: str) -> float | None:
+def _limit_of_build(case: Mapping[str, Any], tool: str) -> float | None:
     """The limit of a tool in a case of ``builds.py``."""
     return case["at_most"] * median(case["seconds"][case["peer"]]) if tool in case["judged"] else None
 
@@ -209,25 +201,22 @@ def _is_peer(name: str) -> bool:
     return not name.startswith("platform")
 
 
-def _in_ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1000
-
-
 def draw(charts: Sequence[Chart]) -> str:
     """Draw charts beside each other, with one legend."""
     tools = list(dict.fromkeys(tool for chart in charts for tool, line in chart.lines.items() if line))
     colors = {tool: _COLORS.get(tool, _OTHER_COLOR) for tool in tools}
     width, height = _WIDTH * len(charts), _HEIGHT + _LEGEND_HEIGHT
     label = f"{', '.join(chart.title for chart in charts)}: seconds by services"
-    box = f"0 0 {width} {height}"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{escape(label)}">',
-        f"<style>{_STYLE}</style>",
-    ]
+    parts: list[str] = []
     for number, chart in enumerate(charts):
         parts += [f'<g transform="translate({number * _WIDTH} 0)">', *_draw_chart(chart, colors), "</g>"]
-    parts += [*_legend(colors), "</svg>"]
-    return "\n".join(parts) + "\n"
+    return _svg(width, height, label, [*parts, *_legend(colors)])
+
+
+def _svg(width: int, height: int, label: str, parts: Iterable[str]) -> str:
+    box = f"0 0 {width} {height}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{escape(label)}">'
+    return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>"]) + "\n"
 
 
 def _draw_chart(chart: Chart, colors: Mapping[str, str]) -> Iterator[str]:
@@ -261,18 +250,13 @@ def _legend(colors: Mapping[str, str]) -> Iterator[str]:
 
 def draw_bars(charts: Sequence[Bars]) -> str:
     """Draw charts of bars below each other; a peer's have another color, and a limit is a mark."""
-    height = sum(30 + _BAR_STEP * len(chart.bars) for chart in charts) + 10
     label = ", ".join(f"{chart.title} ({chart.unit})" for chart in charts)
-    box = f"0 0 {_BAR_WIDTH} {height}"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{escape(label)}">',
-        f"<style>{_STYLE}</style>",
-    ]
+    parts: list[str] = []
     top = 0
     for chart in charts:
         parts += _draw_bars(chart, top)
         top += 30 + _BAR_STEP * len(chart.bars)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return _svg(_BAR_WIDTH, top + 10, label, parts)
 
 
 def _draw_bars(chart: Bars, top: int) -> Iterator[str]:

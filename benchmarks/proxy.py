@@ -10,6 +10,8 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 DELAY = 0.05
 """In seconds, there and back."""
@@ -29,6 +31,13 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def write_kubeconfig(self, folder: Path, variables: Mapping[str, str]) -> Path:
+        """Write the kubeconfig of a program with these variables once more, with the address of this proxy."""
+        path = folder / f"kubeconfig-{self.port}"
+        text = Path(variables["KUBECONFIG"]).read_text()
+        path.write_text(text.replace(f":{self._server_port}", f":{self.port}"))
+        return path
 
     def close(self) -> None:
         self._listener.close()

@@ -12,7 +12,6 @@ It is measured without, at its fastest, unless ``--as-installed`` is given.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import shutil
@@ -26,6 +25,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+
+from verdicts import conclude
 
 _T = TypeVar("_T")
 
@@ -301,19 +302,13 @@ def main(args: Sequence[str] | None = None) -> int:
         print(
             f"growth from {rows[-2].services} to {rows[-1].services} services: {growth[0]:.2f}, linear: {growth[1]:g}"
         )
-    verdicts = judge(rows)
-    for limit, verdict in verdicts.items():
-        print(f"{limit}: {'not judged' if verdict is None else 'yes' if verdict else 'NO'}")
-    if options.json:
-        content = {
-            "kompose": about_peer,
-            "runs": options.runs,
-            "rows": [{**asdict(row), "ratio": row.ratio} for row in rows],
-            "growth": growth and growth[0],
-            "limits": verdicts,
-        }
-        Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
-    return int(False in verdicts.values())
+    content = {
+        "kompose": about_peer,
+        "runs": options.runs,
+        "rows": [{**asdict(row), "ratio": row.ratio} for row in rows],
+        "growth": growth and growth[0],
+    }
+    return conclude(judge(rows), options.json, content)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import http.server
-import json
 import multiprocessing
 import os
 import re
@@ -31,6 +30,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deploy import NODES, PORTS, Failed, Testbed, prepare
+from verdicts import conclude
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.kinds import kind_path
@@ -373,14 +373,9 @@ def main(args: Sequence[str] | None = None) -> int:
             cluster.delete()
     print(show(table, peers))
     print(f"load of the machine: {load:.1f} before, {os.getloadavg()[0]:.1f} after")
-    verdicts = judge(table)
-    for limit, verdict in verdicts.items():
-        print(f"{limit}: {'not judged' if verdict is None else 'yes' if verdict else 'NO'}")
-    if options.json:
-        rows = {size: {step: asdict(found) for step, found in steps.items()} for size, steps in table.items()}
-        content = {"table": rows, "kubectl": peers, "limits": verdicts, "load": [load, os.getloadavg()[0]]}
-        Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
-    return int(False in verdicts.values())
+    rows = {size: {step: asdict(found) for step, found in steps.items()} for size, steps in table.items()}
+    content = {"table": rows, "kubectl": peers, "load": [load, os.getloadavg()[0]]}
+    return conclude(judge(table), options.json, content)
 
 
 def _logging_cluster(environment: Mapping[str, str]) -> SimulatedCluster:

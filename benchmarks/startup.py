@@ -10,7 +10,6 @@ The limits are of processor time: other work on the machine makes a run wait, wh
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -21,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import render
+from verdicts import conclude
 
 SERVICES = 10
 RUNS = 11
@@ -102,16 +102,11 @@ def main(args: Sequence[str] | None = None) -> int:
         Path(name, "compose.yaml").write_text(render.definition(SERVICES))
         figures = measure(cases, Path(name), options.runs)
     load = os.getloadavg()[0]
-    verdicts = judge(cases, figures)
     print(table(figures))
     print(f"load of the machine: {load:.1f}")
-    for limit, met in verdicts.items():
-        print(f"{limit}: {'yes' if met else 'NO'}")
-    if options.json:
-        rows = {name: asdict(found) for name, found in figures.items()}
-        content = {"runs": options.runs, "load": load, "rows": rows, "limits": verdicts}
-        Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
-    return int(False in verdicts.values())
+    rows = {case.name: {**asdict(figures[case.name]), "limit": case.limit} for case in cases}
+    content = {"runs": options.runs, "load": load, "rows": rows}
+    return conclude(judge(cases, figures), options.json, content)
 
 
 if __name__ == "__main__":

@@ -167,9 +167,7 @@ def copies(testbed: Testbed) -> list[float]:
 
 def delayed_testbed(proxy: Proxy, testbed: Testbed) -> Testbed:
     """The same testbed, whose requests to the API server go through the proxy."""
-    text = Path(testbed.variables["KUBECONFIG"]).read_text()
-    path = testbed.folder / "delayed-kubeconfig"
-    path.write_text(text.replace(f":{PORTS['api']}", f":{proxy.port}"))
+    path = proxy.write_kubeconfig(testbed.folder, testbed.variables)
     registry = f"localhost:{PORTS['registry']}"
     return replace(
         testbed,

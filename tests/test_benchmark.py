@@ -339,8 +339,9 @@ BUILD = {"seconds": {"platform build": [1.0, 2.0, 9.0], "bake": [4.0]}, "peer": 
         pytest.param(
             "startup",
             {
-                "rows": {"python": {"processor": 0.01}, "--help": {"processor": 0.0625}},
-                "limits": {"--help in 0.08 s": True},
+                "rows": {
+                    "python": {"processor": 0.01, "limit": None}, "--help": {"processor": 0.0625, "limit": 0.08},
+                },
             },
             ["python: 10 ms", "--help: 62.5 ms, at most 80"],
             1,
