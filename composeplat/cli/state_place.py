@@ -198,5 +198,5 @@ def new_passphrase(file: str) -> Passphrase:
 def confirm_change(question: str, *, yes: bool) -> None:
     """Ask before a state is changed, unless ``--yes`` was given."""
     if not yes:
-        no_terminal = UsageError("nothing was changed: there is no terminal to confirm that on", "give --yes too")
+        no_terminal = ComposeplatError("nothing was changed: there is no terminal to confirm that on", "give --yes too")
         confirm(question, no_terminal, refused="nothing was changed")

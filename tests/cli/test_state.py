@@ -364,7 +364,7 @@ def test_move_nowhere(machine: Machine, files: str, tmp_path: Path) -> None:
         "  hint: give own, a URL, or env: and the name of a variable\n"
     )
     outcomes = (same, login, silent, missing, in_variable, unknown)
-    assert [outcome.status for outcome in outcomes] == [1, 2, 2, 4, 4, 4]
+    assert [outcome.status for outcome in outcomes] == [1, 2, 1, 4, 4, 4]
     assert machine.plain(files) == resources()
 
 
@@ -543,7 +543,7 @@ def test_a_lock_that_was_left(machine: Machine, kind: str, request: pytest.Fixtu
     removed = machine.state("unlock", "--yes").assert_success()
     again = machine.state("unlock", "--yes").assert_success()
 
-    assert refused.status == 2
+    assert refused.status == 1
     assert changed.status == 1
     assert "error: the stack is locked by ann@desk, process 4711, since 2026-11-21T10:00:00Z\n" in changed.stderr
     assert "hint: wait until that has ended; if it is gone for good: platform state unlock\n" in changed.stderr
