@@ -101,13 +101,8 @@ def folder_name(path: str) -> str:
     return clean(path.rstrip("/").rpartition("/")[2])
 
 
-def suggest_volume(source: str, target: str, *, owner: str = "", hidden: bool = False) -> str:
-    """Suggest a named volume in place of a host path; ``hidden`` if the paths come from variables.
-
-    With an ``owner`` the name begins with that.
-    """
-    if hidden:
-        return "'data:/path/in/the/container', with 'data:' under the top-level 'volumes'"
+def suggest_volume(source: str, target: str, *, owner: str = "") -> str:
+    """Suggest a named volume in place of a host path; with an ``owner`` the name begins with that."""
     name = f"{clean(owner)}-{folder_name(source)}" if owner else folder_name(source)
     name = name if is_dns_label(name) else "data"
     return f"'{name}:{target}', with '{name}:' under the top-level 'volumes'"

@@ -49,9 +49,24 @@ def service(keys: str) -> str:
             "volumes: ['${PLACE}:/data']",
             "error: services.web.volumes[0] mounts a host path that does not exist: '${PLACE}:/data' (after"
             " substitution)",
-            "to keep data: 'data:/path/in/the/container', with 'data:' under the top-level 'volumes'; to ship files:"
+            "to keep data: 'data:/data', with 'data:' under the top-level 'volumes'; to ship files:"
             " create the folder, they are copied, read-only",
             id="a missing path from a variable",
+        ),
+        pytest.param(
+            "volumes: ['./src:/srv/${PLACE}']",
+            "error: services.web.volumes[0] mounts a host path that does not exist: './src:/srv/${PLACE}' (after"
+            " substitution)",
+            "to keep data: 'data:/path/in/the/container', with 'data:' under the top-level 'volumes'; to ship files:"
+            " create the folder, they are copied, read-only",
+            id="a missing path that is mounted where a variable says",
+        ),
+        pytest.param(
+            "volumes: [{type: bind, source: './${PLACE}', target: /data}]",
+            "error: services.web.volumes[0] mounts a host path that does not exist: './${PLACE}' (after substitution)",
+            "to keep data: 'data:/data', with 'data:' under the top-level 'volumes'; to ship files: create the folder,"
+            " they are copied, read-only",
+            id="the same in the long form",
         ),
         pytest.param(
             "volumes: ['./empty:/var/lib/app']",

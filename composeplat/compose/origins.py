@@ -133,6 +133,10 @@ def mount_source_path(service: str, index: int) -> PathKey:
     return (*mount_path(service, index), "source")
 
 
+def mount_target_path(service: str, index: int) -> PathKey:
+    return (*mount_path(service, index), "target")
+
+
 def env_file_path(service: str, index: int) -> PathKey:
     return ("services", service, "env_files", index)
 

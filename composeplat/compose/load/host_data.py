@@ -107,9 +107,15 @@ def _is_in_context(source: str, build: Build) -> bool:
 
 def volume_for(checker: Checker, mount: Mount, path: PathKey, taken: Container[str]) -> str:
     """Write the named volume to use in place of a host volume: after its service, if the folder's name is taken."""
-    owner = str(path[1]) if folder_name(mount.source) in taken else ""
-    hidden = checker.origins.is_substituted(*path, "source")
-    return suggest_volume(mount.source, mount.target, owner=owner, hidden=hidden)
+    name = "data" if checker.is_hidden((*path, "source")) else folder_name(mount.source)
+    return suggest_volume(name, _shown_target(checker, mount, path), owner=str(path[1]) if name in taken else "")
+
+
+def _shown_target(checker: Checker, mount: Mount, path: PathKey) -> str:
+    """Return the path in the container as the file writes it; a stand-in where it comes from a variable."""
+    place = (*path, "target")
+    is_written = not checker.is_hidden(place) or f":{mount.target}" in checker.origins.written(*place)
+    return mount.target if is_written else "/path/in/the/container"
 
 
 def _is_file(mount: Mount) -> bool:

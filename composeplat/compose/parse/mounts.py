@@ -6,7 +6,7 @@ import os.path
 
 from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount
 from composeplat.compose.nodes import Mapping, Node, Scalar
-from composeplat.compose.origins import mount_path, mount_source_path
+from composeplat.compose.origins import mount_path, mount_source_path, mount_target_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
@@ -42,6 +42,9 @@ def parse_mounts(service: Section) -> tuple[Mount, ...]:
             source = _placed_source(item.node, mount)
             if source is not None:
                 item.ctx.origins.put_alias(mount_source_path(name, len(mounts)), source, item.path)
+            target = item.node.get("target") if isinstance(item.node, Mapping) else item.node
+            if target is not None:
+                item.ctx.origins.put_alias(mount_target_path(name, len(mounts)), target, item.path)
             mounts.append(mount)
     return tuple(mounts)
 
