@@ -9,8 +9,8 @@ An entry never has the value of a variable.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
 
@@ -26,20 +26,23 @@ from composeplat.compatibility.key_fixes import (
     rename_variable,
 )
 from composeplat.compatibility.listener_rules import listen_everywhere
-from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
+from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, only_port, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
-from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
+from composeplat.compose.model import HOST, DependencyCondition, Mount, Port, Service
 from composeplat.compose.nodes import find_node
 from composeplat.compose.options import split_names
-from composeplat.compose.origins import mount_path
+from composeplat.compose.origins import literal_target, mount_path
 from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.compose.system_paths import CLOCK_FILES, SHARED_MEMORY
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey, Report
 from composeplat.names import clean, is_dns_label
 from composeplat.plan import Plan
+from composeplat.plan.endpoints import NOT_HTTP
+from composeplat.plan.never_public import NEVER_PUBLIC
+from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route
 from composeplat.registry.image_config import ImageFacts
 
 _COMPLETED = DependencyCondition.COMPLETED
@@ -106,7 +109,7 @@ class Fixes:
             "on-failure-job": self._keep_running,
             "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
-            "no-effect": self._write_process,
+            "no-effect": self._write_process_or_publish,
             "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),
             "invalid-value": lambda diagnostic: drop_gateway(loaded, diagnostic.path),
         }
@@ -129,7 +132,7 @@ class Fixes:
             return self._keep_data(diagnostic)
         if mount.holds_refused:
             return ()
-        target = self._literal_target(mount, path)
+        target = literal_target(self._loaded.origins, mount, path)
         if mount.source == target == SHARED_MEMORY and (memory := mount_shared_memory(self._loaded, service.name)):
             return memory
         lacks = "Docker socket" if mount.source.endswith(".sock") else "path of this machine"
@@ -146,7 +149,7 @@ class Fixes:
         service, mount, path = found
         if mount.holds_refused and not find_program(mount.target, service.image):
             return ()
-        target = self._literal_target(mount, path)
+        target = literal_target(self._loaded.origins, mount, path)
         is_file = mount.is_refused_file or (mount.content is not None and not mount.content.is_folder)
         if (
             not self._is_data(mount)
@@ -213,13 +216,31 @@ class Fixes:
         value = "any" if key == "condition" else "unless-stopped"
         return (Entry(parent, f"{key}: {value}", "A server, which is restarted when it ends."),)
 
-    def _write_process(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Write the program of an image, which the limits of ``ulimits`` are set for."""
-        if diagnostic.path[2:] != ("ulimits",):
+    def _write_process_or_publish(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Write the program of an image, which the limits of ``ulimits`` are set for; publish the route of a proxy."""
+        section, name, *rest = map(str, diagnostic.path)
+        service = self._loaded.project.services.get(name) if section == "services" else None
+        if service is None:
             return ()
-        service = self._loaded.project.services[str(diagnostic.path[1])]
-        image = self._images.get(service.image) if service.is_pulled else None
-        return process_entries(service, image) if isinstance(image, ImageFacts) else ()
+        if rest == ["ulimits"]:
+            image = self._images.get(service.image) if service.is_pulled else None
+            return process_entries(service, image) if isinstance(image, ImageFacts) else ()
+        route = find_proxy_route(self._loaded.origins, self._loaded.project, service)
+        is_route = route is not None and self._loaded.origins.written_at(route.path) == diagnostic.path
+        return self._publish(service, route) if route and is_route else ()
+
+    def _publish(self, service: Service, route: ProxyRoute) -> tuple[Entry, ...]:
+        """Publish the port that a proxy opens to all; the ports that others use are listed then, too."""
+        ports = route.ports or only_port(service, self._images)
+        is_refused = service.is_job or not route.is_open
+        if not ports or is_refused or any(port in NEVER_PUBLIC or port in NOT_HTTP for port in ports):
+            return ()
+        parent = ("services", service.name)
+        entries = [Entry((*parent, "ports"), f'- "{port}:{port}"', f"The route of {route.proxy}.") for port in ports]
+        published = replace(service, ports=(*service.ports, *(Port(target=port, published=port) for port in ports)))
+        missing = unreachable_ports(published, self.uses[service.name], exposed_ports(service, self._images))
+        entries += [Entry((*parent, "expose"), f'- "{port}"', f"For {user}.") for port, user in missing.items()]
+        return tuple(entries)
 
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Set a variable again with the name that resolves: of an env file only one that is no more than a name."""
@@ -265,14 +286,6 @@ class Fixes:
 
     def _is_hidden(self, path: PathKey) -> bool:
         return self._loaded.origins.is_substituted(*path, "source")
-
-    def _literal_target(self, mount: Mount, path: PathKey) -> str:
-        """Return the mount's target; empty if it came from a variable, whose value must not be written anywhere."""
-        if not self._loaded.origins.is_substituted(*path):
-            return mount.target
-        written = self._loaded.origins.written(*path)
-        is_literal = re.search(rf":{re.escape(mount.target)}/?(?::[\w,]+)?\Z", written) is not None
-        return mount.target if is_literal else ""
 
     def _name_for(self, service: Service, source: str, folder: str, *, named_by_folder: bool = True) -> str:
         """Name the volume of a source after a folder, and after the service if that is vague, hidden or taken."""

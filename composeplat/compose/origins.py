@@ -8,6 +8,7 @@ report at a line with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,7 @@ from composeplat.diagnostics import PathKey, Report, Source, Span, dotted, quote
 from composeplat.system.records import mutable
 
 if TYPE_CHECKING:  # shell completion imports this, and needs no model
-    from composeplat.compose.model import Port, Project
+    from composeplat.compose.model import Mount, Port, Project
 
 
 class Placed(Protocol):
@@ -135,6 +136,16 @@ def mount_source_path(service: str, index: int) -> PathKey:
 
 def mount_target_path(service: str, index: int) -> PathKey:
     return (*mount_path(service, index), "target")
+
+
+def literal_target(origins: Origins, mount: Mount, path: PathKey) -> str:
+    """Return the target of the mount at a path; empty if it came from a variable, whose value no text may have."""
+    place = (*path, "target")
+    if not origins.is_substituted(*place):
+        return mount.target
+    # A volume in its short form is a single text, with options at its end.
+    written = re.sub(r":[\w,]+\Z", "", origins.written(*place))
+    return mount.target if written.rstrip("/").endswith(f":{mount.target}") else ""
 
 
 def env_file_path(service: str, index: int) -> PathKey:

@@ -1,61 +1,156 @@
 """Services that have their address from a proxy which reads it from Docker.
 
-Traefik and Caddy read labels, nginx-proxy reads a variable.
-Owns the message that they have no URL here. Labels become annotations, which no proxy of the cluster reads.
+Traefik and Caddy read labels, nginx-proxy reads variables.
+Owns the message that they have no URL here, which ports the proxy is given, and whether it leads everybody to the whole
+service. Labels become annotations, which no proxy of the cluster reads.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from composeplat.compose.model import Service
-from composeplat.compose.origins import Checker, annotation_path
+from composeplat.compose.model import Project, Service
+from composeplat.compose.origins import Checker, Origins, annotation_path
 from composeplat.diagnostics import PathKey
 from composeplat.names import clean
 from composeplat.plan.desired import EndpointPlan
 from composeplat.plan.services import service_ports
+from composeplat.system.records import record
 
-_LABELS = {
-    "Traefik": re.compile(r"traefik\.http\.routers\.[^.]+\.rule\Z"),
-    "Caddy": re.compile(r"caddy(_\d+)?\Z"),
-}
-_PORT = re.compile(r"traefik\.http\.services\.[^.]+\.loadbalancer\.server\.port\Z")
+
+@record(kw_only=True)
+class _Labels:
+    """The labels that a proxy reads."""
+
+    proxy: str
+    rule: re.Pattern[str]
+    """A label that gives a service an address."""
+    hosts: re.Pattern[str]
+    """The value of such a label that names no more than hosts."""
+    port: re.Pattern[str]
+    limit: re.Pattern[str]
+    """A label that changes who may use the route, its paths, or the protocol to the container."""
+
+
+_LABELS = (
+    _Labels(
+        proxy="Traefik",
+        rule=re.compile(r"traefik\.http\.routers\.[^.]+\.rule\Z"),
+        hosts=re.compile(r"Host\([^()]*\)(?: *\|\| *Host\([^()]*\))*\Z"),
+        port=re.compile(r"traefik\.http\.services\.[^.]+\.loadbalancer\.server\.port\Z"),
+        limit=re.compile(r"traefik\.http\.routers\.[^.]+\.middlewares\Z|traefik\.http\.services\..*\.scheme\Z"),
+    ),
+    # Its first major version.
+    _Labels(
+        proxy="Traefik",
+        rule=re.compile(r"traefik(?:\.\w+)?\.frontend\.rule\Z"),
+        hosts=re.compile(r"Host:[^;]*\Z"),
+        port=re.compile(r"traefik(?:\.\w+)?\.port\Z"),
+        limit=re.compile(
+            r"traefik(?:\.\w+)?\.(?:frontend\.(?!rule|entrypoints|passhostheader)|protocol)", re.IGNORECASE
+        ),
+    ),
+    _Labels(
+        proxy="Caddy",
+        rule=re.compile(r"caddy(?:_\d+)?\Z"),
+        hosts=re.compile(r"(?:(?:https?://)?[^\s/,]+(?:,? +|\Z))+\Z"),
+        port=re.compile(r"caddy(?:_\d+)?\.reverse_proxy\Z"),
+        limit=re.compile(r"caddy(?:_\d+)?\.(?!reverse_proxy\Z|tls|encode|log|header)"),
+    ),
+)
+#: The port of a container in a label or variable: a number, or for Caddy its address, by which it is that of HTTP.
+_PORT_TEXT = re.compile(r"(\d{1,5})|\{\{ *upstreams(?: +http)?(?: +(\d{1,5}))? *\}\}", re.ASCII)
+_HTTP, _LAST_PORT = 80, 65535
+#: Middlewares of Traefik after which everybody has the same paths as without them.
+_MIDDLEWARE = re.compile(r"traefik\.http\.middlewares\.([^.]+)\.(?:redirectscheme|redirectregex|compress|headers)\b")
 _HOST_VARIABLE, _PORT_VARIABLE = "VIRTUAL_HOST", "VIRTUAL_PORT"
+#: By variable, the values that change nothing.
+_LIMITING_VARIABLES = {"VIRTUAL_PATH": ("/",), "VIRTUAL_PROTO": ("http",)}
+
+
+@record(kw_only=True)
+class ProxyRoute:
+    """The address that a proxy gives a service."""
+
+    proxy: str
+    path: PathKey
+    """The place of it."""
+    ports: tuple[int, ...]
+    """The ports that the file gives the proxy, without those from variables."""
+    is_open: bool
+    """Whether it leads everybody to every path of the service, over plain HTTP."""
 
 
 def check_proxy_routes(checker: Checker, endpoints: Iterable[EndpointPlan]) -> None:
     routed = {service for endpoint in endpoints for service, _ in endpoint.routes}
     for service in checker.project.services.values():
         is_published = service.public or any(port.published is not None for port in service.ports)
-        found = _proxy_of(checker, service)
-        if found and not is_published and clean(service.name) not in routed:
-            proxy, path = found
-            message = f"is a route of {proxy}, which reads it from Docker: here the service has no URL by it"
-            checker.add("no-effect", path, message, _route_for(checker, service))
+        route = find_proxy_route(checker.origins, checker.project, service)
+        if route and not is_published and clean(service.name) not in routed:
+            message = f"is a route of {route.proxy}, which reads it from Docker: here the service has no URL by it"
+            checker.add("no-effect", route.path, message, _route_for(service, route))
 
 
-def _proxy_of(checker: Checker, service: Service) -> tuple[str, PathKey] | None:
-    """Return the proxy that gives a service its address, and the place of it."""
+def find_proxy_route(origins: Origins, project: Project, service: Service) -> ProxyRoute | None:
+    """Return the address that a proxy gives a service; None without one."""
+    is_left_alone = service.labels.get("traefik.enable", "").lower() == "false"
+    for read in () if is_left_alone else _LABELS:
+        if rules := [label for label in service.labels if read.rule.match(label)]:
+            return _route_of_labels(origins, project, service, read, rules)
+    return _route_of_variables(origins, service) if service.environment.get(_HOST_VARIABLE) else None
+
+
+def _route_of_labels(
+    origins: Origins, project: Project, service: Service, read: _Labels, rules: list[str]
+) -> ProxyRoute:
     path: PathKey = ("services", service.name)
-    for proxy, pattern in _LABELS.items():
-        if label := next(filter(pattern.match, service.labels), ""):
-            return proxy, annotation_path(path, label)
-    if service.environment.get(_HOST_VARIABLE):
-        variable: PathKey = (*path, "environment", _HOST_VARIABLE)
-        return f"nginx-proxy ({_HOST_VARIABLE})", variable if checker.origins.has(*variable) else (*path, "environment")
-    return None
+    given = {label: service.labels[label] for label in service.labels if read.port.match(label)}
+    limits = (service.labels[label] for label in service.labels if read.limit.match(label))
+    return ProxyRoute(
+        proxy=read.proxy,
+        path=annotation_path(path, rules[0]),
+        ports=_ports(origins, [(text, annotation_path(path, label)) for label, text in given.items()]),
+        is_open=all(read.hosts.match(service.labels[rule]) for rule in rules)
+        and all(map(_PORT_TEXT.fullmatch, given.values()))
+        and all(_changes_nothing(names, project) for names in limits),
+    )
 
 
-def _route_for(checker: Checker, service: Service) -> str:
+def _changes_nothing(names: str, project: Project) -> bool:
+    """Return whether a text names middlewares of the project that limit nobody and leave paths as they are."""
+    labels = (label for service in project.services.values() for label in service.labels)
+    known = {found[1] for found in map(_MIDDLEWARE.match, labels) if found}
+    return all(name.strip().removesuffix("@docker") in known for name in names.split(","))
+
+
+def _route_of_variables(origins: Origins, service: Service) -> ProxyRoute:
+    path: PathKey = ("services", service.name, "environment")
+    host, port = (*path, _HOST_VARIABLE), (*path, _PORT_VARIABLE)
+    return ProxyRoute(
+        proxy=f"nginx-proxy ({_HOST_VARIABLE})",
+        path=host if origins.has(*host) else path,
+        ports=_ports(origins, [(service.environment.get(_PORT_VARIABLE) or "", port)]),
+        is_open=all((service.environment.get(name) or same[0]) in same for name, same in _LIMITING_VARIABLES.items()),
+    )
+
+
+def _ports(origins: Origins, given: Iterable[tuple[str, PathKey]]) -> tuple[int, ...]:
+    """Read the ports in texts of the file, each once."""
+    written = (text for text, place in given if origins.has(*place) and not origins.is_substituted(*place))
+    return tuple(dict.fromkeys(number for text in written for number in _ports_in(text)))
+
+
+def _ports_in(text: str) -> Iterator[int]:
+    for found in _PORT_TEXT.finditer(text):
+        number = int(found[1] or found[2] or _HTTP)
+        if 0 < number <= _LAST_PORT:
+            yield number
+
+
+def _route_for(service: Service, given: ProxyRoute) -> str:
     """Return the keys that give the service a URL, with the port that the proxy is given."""
-    path: PathKey = ("services", service.name)
-    label = next(filter(_PORT.match, service.labels), "")
-    given, place = service.labels.get(label), annotation_path(path, label)
-    if given is None:
-        given, place = service.environment.get(_PORT_VARIABLE), (*path, "environment", _PORT_VARIABLE)
-    is_known = given and given.isdigit() and checker.origins.has(*place) and not checker.is_hidden(place)
-    port = given if given and is_known else "PORT"
+    port = str(next(iter(given.ports), "PORT"))
     route = f"give it a route: endpoints: {{NAME: [{{path: /, service: {service.name}, port: {port}}}]}}"
     return route if _has_port(service, port) else f"{route}, and the service the port: expose: [{port}]"
 

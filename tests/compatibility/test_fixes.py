@@ -552,3 +552,104 @@ services:
   web: {image: x, depends_on: {migrate: {condition: service_completed_successfully}}}
 """
     assert fix(project(text)) == []
+
+
+RULE = "traefik.http.routers.web.rule"
+HOST = f"{RULE}=Host(`a.b`) || Host(`c.d`)"
+PORT = "traefik.http.services.web.loadbalancer.server.port"
+MIDDLEWARES = "traefik.http.routers.web.middlewares"
+
+
+@pytest.mark.parametrize(
+    ("keys", "port"),
+    [
+        pytest.param(f"labels: {{{RULE}: Host(`a.b`), {PORT}: 8080}}", 8080, id="traefik"),
+        pytest.param("labels: {traefik.frontend.rule: 'Host:a.b', traefik.port: 8080}", 8080, id="traefik-1"),
+        pytest.param(f"deploy: {{labels: ['{HOST}', {PORT}=8080]}}", 8080, id="of-swarm"),
+        pytest.param("labels: {caddy: 'a.b, www.a.b', caddy.reverse_proxy: '{{upstreams 8080}}'}", 8080, id="caddy"),
+        pytest.param("labels: {caddy: 'https://a.b', caddy.reverse_proxy: '{{upstreams}}'}", 80, id="the-port-of-http"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 8080}", 8080, id="nginx-proxy"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b}, expose: [8080]", 8080, id="a-port-that-it-lists"),
+        pytest.param(
+            "environment: {VIRTUAL_HOST: a.b, VIRTUAL_PATH: /}, image: exposing", 3000, id="that-of-the-image"
+        ),
+    ],
+)
+def test_the_route_of_a_proxy(project: Project, keys: str, port: int) -> None:
+    """A service that a proxy opens to all is published at the port which the proxy is given."""
+    image = "" if "image:" in keys else "image: a, "
+    folder = project({"compose.yaml": f"services: {{web: {{{image}{keys}}}}}"})
+    images: ImageAnswers = {"exposing": ImageFacts(user="", volumes=(), ports=((3000, "tcp"),))}
+    lines = fix(folder, images)
+
+    assert [line.strip() for line in lines] == ["services:", "web:", "ports:", f'- "{port}:{port}"']
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder, images).all_findings == ()
+    plan = folder.read().plan
+    assert plan is not None
+    (published,) = plan.endpoints
+    assert published.routes == (("web", port),)
+
+
+def test_ports_beside_the_route_of_a_proxy(project: Project) -> None:
+    """With the port that is published, the name of the service leads to listed ports only: others are listed too."""
+    text = """
+services:
+  web: {image: a, environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 8080}}
+  worker: {image: a, environment: {METRICS: 'http://web:9100/'}}
+"""
+    folder = project({"compose.yaml": text})
+    lines = fix(folder)
+
+    assert [line.strip() for line in lines[2:]] == ["ports:", '- "8080:8080"', "expose:", '- "9100"']
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+def test_harmless_middlewares_of_a_route(project: Project) -> None:
+    """A redirect to HTTPS, wherever it is defined, leaves the route open to all."""
+    text = f"""
+services:
+  web: {{image: a, labels: ['{HOST}', '{PORT}=80', '{MIDDLEWARES}=secure@docker, small']}}
+  other:
+    image: a
+    labels:
+      - traefik.http.middlewares.secure.redirectscheme.scheme=https
+      - traefik.http.middlewares.small.compress=true
+"""
+    assert '      - "80:80"' in fix(project({"compose.yaml": text}))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(f"labels: ['{HOST}', '{PORT}=80', '{MIDDLEWARES}=login']", id="a-login"),
+        pytest.param(f"labels: ['{HOST} && PathPrefix(`/a`)', '{PORT}=80']", id="a-path"),
+        pytest.param("labels: {traefik.frontend.rule: 'Host:a.b;PathPrefix:/a', traefik.port: 80}", id="a-path-of-v1"),
+        pytest.param(
+            "labels: {traefik.frontend.rule: 'Host:a.b', traefik.port: 80, traefik.frontend.auth.basic: 'a:b'}",
+            id="a-login-of-v1",
+        ),
+        pytest.param("labels: {caddy: a.b/x, caddy.reverse_proxy: '{{upstreams 80}}'}", id="a-path-of-caddy"),
+        pytest.param(
+            "labels: {caddy: a.b, caddy.reverse_proxy: '/x/* {{upstreams 80}}'}, expose: [80]", id="a-matcher"
+        ),
+        pytest.param(
+            "labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams 80}}', caddy.basicauth.me: x}",
+            id="a-login-of-caddy",
+        ),
+        pytest.param("labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams https 443}}'}, expose: [443]", id="tls"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 80, VIRTUAL_PATH: /a}", id="a-path-of-nginx"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 80, VIRTUAL_PROTO: https}", id="tls-of-nginx"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 5432}", id="the-port-of-a-database"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: '$NUMBER'}", id="a-port-from-a-variable"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b}, expose: [80, 81]", id="several-ports"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b}", id="a-port-that-is-not-known"),
+    ],
+)
+def test_a_route_that_stays_without_an_entry(project: Project, keys: str) -> None:
+    """What a proxy does not open to all is not published, nor a port that the file does not say."""
+    folder = project({"compose.yaml": f"services: {{web: {{image: a, {keys}}}}}"}, NUMBER="39157")
+
+    (finding,) = [found for found in check(folder).all_findings if found.diagnostic.code == "no-effect"]
+    assert finding.fix == ()

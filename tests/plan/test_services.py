@@ -109,12 +109,20 @@ def test_a_route_of_traefik(project: Project, keys: str, port: str, more: str) -
 @pytest.mark.parametrize(
     ("keys", "place", "proxy", "port"),
     [
-        ("labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams 80}}'}", "labels.caddy", "Caddy", "PORT"),
+        ("labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams 80}}'}", "labels.caddy", "Caddy", "80"),
         ("labels: [caddy_1=a.b]", "labels[0]", "Caddy", "PORT"),
         (
             "environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 81}",
             "environment.VIRTUAL_HOST",
             "nginx-proxy (VIRTUAL_HOST)",
+            "81",
+        ),
+        ("labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams http 3000}}'}", "labels.caddy", "Caddy", "3000"),
+        ("labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams 99999}}'}", "labels.caddy", "Caddy", "PORT"),
+        (
+            "labels: {traefik.frontend.rule: 'Host:a.b', traefik.port: 81}",
+            "labels.traefik.frontend.rule",
+            "Traefik",
             "81",
         ),
         ("environment: [VIRTUAL_HOST=a.b, 'VIRTUAL_PORT=$P']", "environment", "nginx-proxy (VIRTUAL_HOST)", "PORT"),
@@ -131,7 +139,14 @@ def test_a_route_of_another_proxy(project: Project, keys: str, place: str, proxy
     assert f"service: web, port: {port}}}" in hint
 
 
-@pytest.mark.parametrize("keys", ["labels: {caddy.tls: internal}", "environment: {VIRTUAL_HOST: ''}"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "labels: {caddy.tls: internal}",
+        "environment: {VIRTUAL_HOST: ''}",
+        f"labels: {{{RULE}, traefik.enable: false}}",
+    ],
+)
 def test_no_route_of_a_proxy(project: Project, keys: str) -> None:
     assert messages_and_hints(project, f"services: {{web: {{image: a, {keys}}}}}") == []
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from composeplat.compose.check_files import OTHERS_READ
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.model import HOST, Build, Mount, Project, Service
-from composeplat.compose.origins import Checker, mount_path
+from composeplat.compose.origins import Checker, literal_target, mount_path
 from composeplat.compose.system_paths import instead_of_system_path
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.names import clean, folder_name, suggest_volume
@@ -108,14 +108,8 @@ def _is_in_context(source: str, build: Build) -> bool:
 def volume_for(checker: Checker, mount: Mount, path: PathKey, taken: Container[str]) -> str:
     """Write the named volume to use in place of a host volume: after its service, if the folder's name is taken."""
     name = "data" if checker.is_hidden((*path, "source")) else folder_name(mount.source)
-    return suggest_volume(name, _shown_target(checker, mount, path), owner=str(path[1]) if name in taken else "")
-
-
-def _shown_target(checker: Checker, mount: Mount, path: PathKey) -> str:
-    """Return the path in the container as the file writes it; a stand-in where it comes from a variable."""
-    place = (*path, "target")
-    is_written = not checker.is_hidden(place) or f":{mount.target}" in checker.origins.written(*place)
-    return mount.target if is_written else "/path/in/the/container"
+    target = literal_target(checker.origins, mount, path) or "/path/in/the/container"
+    return suggest_volume(name, target, owner=str(path[1]) if name in taken else "")
 
 
 def _is_file(mount: Mount) -> bool:
