@@ -10,7 +10,6 @@ An entry never has the value of a variable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
 
@@ -26,11 +25,12 @@ from composeplat.compatibility.key_fixes import (
     rename_variable,
 )
 from composeplat.compatibility.listener_rules import listen_everywhere
-from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, only_port, unreachable_ports
+from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
+from composeplat.compatibility.route_fixes import RouteFixes
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
-from composeplat.compose.model import HOST, DependencyCondition, Mount, Port, Service
+from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
 from composeplat.compose.nodes import find_node
 from composeplat.compose.options import split_names
 from composeplat.compose.origins import literal_target, mount_path
@@ -40,9 +40,7 @@ from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey, Report
 from composeplat.names import clean, is_dns_label
 from composeplat.plan import Plan
-from composeplat.plan.endpoints import NOT_HTTP
-from composeplat.plan.never_public import NEVER_PUBLIC
-from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route
+from composeplat.plan.proxy_routes import find_proxy_route
 from composeplat.registry.image_config import ImageFacts
 
 _COMPLETED = DependencyCondition.COMPLETED
@@ -227,20 +225,9 @@ class Fixes:
             return process_entries(service, image) if isinstance(image, ImageFacts) else ()
         route = find_proxy_route(self._loaded.origins, self._loaded.project, service)
         is_route = route is not None and self._loaded.origins.written_at(route.path) == diagnostic.path
-        return self._publish(service, route) if route and is_route else ()
-
-    def _publish(self, service: Service, route: ProxyRoute) -> tuple[Entry, ...]:
-        """Publish the port that a proxy opens to all; the ports that others use are listed then, too."""
-        ports = route.ports or only_port(service, self._images)
-        is_refused = service.is_job or not route.is_open
-        if not ports or is_refused or any(port in NEVER_PUBLIC or port in NOT_HTTP for port in ports):
+        if route is None or not is_route:
             return ()
-        parent = ("services", service.name)
-        entries = [Entry((*parent, "ports"), f'- "{port}:{port}"', f"The route of {route.proxy}.") for port in ports]
-        published = replace(service, ports=(*service.ports, *(Port(target=port, published=port) for port in ports)))
-        missing = unreachable_ports(published, self.uses[service.name], exposed_ports(service, self._images))
-        entries += [Entry((*parent, "expose"), f'- "{port}"', f"For {user}.") for port, user in missing.items()]
-        return tuple(entries)
+        return RouteFixes(self._loaded, self._images, self.uses).entries_for(service, route)
 
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Set a variable again with the name that resolves: of an env file only one that is no more than a name."""

@@ -72,13 +72,6 @@ def exposed_ports(service: Service, images: ImageAnswers) -> list[int]:
     return [port for port, protocol in facts.ports if protocol == "tcp"] if isinstance(facts, ImageFacts) else []
 
 
-def only_port(service: Service, images: ImageAnswers) -> tuple[int, ...]:
-    """Return the TCP port of a service that lists a single one, or whose image exposes a single one."""
-    listed = {number for number, protocol in service_ports(service) if protocol == "tcp"}
-    found = listed or set(exposed_ports(service, images))
-    return tuple(found) if len(found) == 1 else ()
-
-
 # what others address --------------------------------------------------------------------------------------------------
 
 

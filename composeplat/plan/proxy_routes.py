@@ -26,18 +26,22 @@ class _Labels:
     proxy: str
     rule: re.Pattern[str]
     """A label that gives a service an address."""
-    hosts: re.Pattern[str]
-    """The value of such a label that names no more than hosts."""
+    address: re.Pattern[str]
+    """The value of such a label that names no more than hosts, and the first part of paths."""
     port: re.Pattern[str]
     limit: re.Pattern[str]
     """A label that changes who may use the route, its paths, or the protocol to the container."""
 
 
+_PREFIX = r"(?P<prefix>/[\w./~-]*)"
 _LABELS = (
     _Labels(
         proxy="Traefik",
         rule=re.compile(r"traefik\.http\.routers\.[^.]+\.rule\Z"),
-        hosts=re.compile(r"Host\([^()]*\)(?: *\|\| *Host\([^()]*\))*\Z"),
+        address=re.compile(
+            r"(?=.)\(?(?P<hosts>Host\([^()]*\)(?: *\|\| *Host\([^()]*\))*)?\)?"
+            rf"(?:(?(hosts) *&& *)PathPrefix\([`\"]{_PREFIX}[`\"]\))?\Z"
+        ),
         port=re.compile(r"traefik\.http\.services\.[^.]+\.loadbalancer\.server\.port\Z"),
         limit=re.compile(r"traefik\.http\.routers\.[^.]+\.middlewares\Z|traefik\.http\.services\..*\.scheme\Z"),
     ),
@@ -45,7 +49,7 @@ _LABELS = (
     _Labels(
         proxy="Traefik",
         rule=re.compile(r"traefik(?:\.\w+)?\.frontend\.rule\Z"),
-        hosts=re.compile(r"Host:[^;]*\Z"),
+        address=re.compile(rf"(?=.)(?:Host:(?P<hosts>[^;]*))?(?:(?(hosts);)PathPrefix:{_PREFIX})?\Z"),
         port=re.compile(r"traefik(?:\.\w+)?\.port\Z"),
         limit=re.compile(
             r"traefik(?:\.\w+)?\.(?:frontend\.(?!rule|entrypoints|passhostheader)|protocol)", re.IGNORECASE
@@ -54,7 +58,7 @@ _LABELS = (
     _Labels(
         proxy="Caddy",
         rule=re.compile(r"caddy(?:_\d+)?\Z"),
-        hosts=re.compile(r"(?:(?:https?://)?[^\s/,]+(?:,? +|\Z))+\Z"),
+        address=re.compile(r"(?P<hosts>(?:(?:https?://)?[^\s/,]+(?:,? +|\Z))+)(?P<prefix>)\Z"),
         port=re.compile(r"caddy(?:_\d+)?\.reverse_proxy\Z"),
         limit=re.compile(r"caddy(?:_\d+)?\.(?!reverse_proxy\Z|tls|encode|log|header)"),
     ),
@@ -65,8 +69,7 @@ _HTTP, _LAST_PORT = 80, 65535
 #: Middlewares of Traefik after which everybody has the same paths as without them.
 _MIDDLEWARE = re.compile(r"traefik\.http\.middlewares\.([^.]+)\.(?:redirectscheme|redirectregex|compress|headers)\b")
 _HOST_VARIABLE, _PORT_VARIABLE = "VIRTUAL_HOST", "VIRTUAL_PORT"
-#: By variable, the values that change nothing.
-_LIMITING_VARIABLES = {"VIRTUAL_PATH": ("/",), "VIRTUAL_PROTO": ("http",)}
+_ROOT = "/"
 
 
 @record(kw_only=True)
@@ -78,18 +81,26 @@ class ProxyRoute:
     """The place of it."""
     ports: tuple[int, ...]
     """The ports that the file gives the proxy, without those from variables."""
+    hosts: str
+    """Its hosts, as the proxy reads them; services with the same share an address."""
+    prefix: str
+    """The first part of the paths that lead to the service; ``/`` for all."""
     is_open: bool
-    """Whether it leads everybody to every path of the service, over plain HTTP."""
+    """Whether it leads everybody there, over plain HTTP, and by hosts and prefix alone."""
 
 
 def check_proxy_routes(checker: Checker, endpoints: Iterable[EndpointPlan]) -> None:
-    routed = {service for endpoint in endpoints for service, _ in endpoint.routes}
+    routed = {clean(service) for endpoint in endpoints for service, _ in endpoint.routes}
     for service in checker.project.services.values():
-        is_published = service.public or any(port.published is not None for port in service.ports)
         route = find_proxy_route(checker.origins, checker.project, service)
-        if route and not is_published and clean(service.name) not in routed:
+        if route and not is_published(service) and clean(service.name) not in routed:
             message = f"is a route of {route.proxy}, which reads it from Docker: here the service has no URL by it"
             checker.add("no-effect", route.path, message, _route_for(service, route))
+
+
+def is_published(service: Service) -> bool:
+    """Return whether the definition publishes a port of a service."""
+    return service.public or any(port.published is not None for port in service.ports)
 
 
 def find_proxy_route(origins: Origins, project: Project, service: Service) -> ProxyRoute | None:
@@ -105,15 +116,20 @@ def _route_of_labels(
     origins: Origins, project: Project, service: Service, read: _Labels, rules: list[str]
 ) -> ProxyRoute:
     path: PathKey = ("services", service.name)
-    given = {label: service.labels[label] for label in service.labels if read.port.match(label)}
-    limits = (service.labels[label] for label in service.labels if read.limit.match(label))
+    labels = service.labels
+    given = {label: labels[label] for label in labels if read.port.match(label)}
+    addresses = [found for rule in rules if (found := read.address.match(labels[rule]))]
+    prefixes = {found["prefix"] or _ROOT for found in addresses}
     return ProxyRoute(
         proxy=read.proxy,
         path=annotation_path(path, rules[0]),
         ports=_ports(origins, [(text, annotation_path(path, label)) for label, text in given.items()]),
-        is_open=all(read.hosts.match(service.labels[rule]) for rule in rules)
+        hosts=" ".join(sorted({found["hosts"] or "" for found in addresses})),
+        prefix=min(prefixes, default=_ROOT),
+        is_open=len(addresses) == len(rules)
+        and len(prefixes) == 1
         and all(map(_PORT_TEXT.fullmatch, given.values()))
-        and all(_changes_nothing(names, project) for names in limits),
+        and all(_changes_nothing(labels[label], project) for label in labels if read.limit.match(label)),
     )
 
 
@@ -126,12 +142,17 @@ def _changes_nothing(names: str, project: Project) -> bool:
 
 def _route_of_variables(origins: Origins, service: Service) -> ProxyRoute:
     path: PathKey = ("services", service.name, "environment")
-    host, port = (*path, _HOST_VARIABLE), (*path, _PORT_VARIABLE)
+    values = {
+        name: service.environment.get(f"VIRTUAL_{name}") or "" for name in ("HOST", "PORT", "PATH", "PROTO", "DEST")
+    }
+    prefix, host = values["PATH"] or _ROOT, (*path, _HOST_VARIABLE)
     return ProxyRoute(
         proxy=f"nginx-proxy ({_HOST_VARIABLE})",
         path=host if origins.has(*host) else path,
-        ports=_ports(origins, [(service.environment.get(_PORT_VARIABLE) or "", port)]),
-        is_open=all((service.environment.get(name) or same[0]) in same for name, same in _LIMITING_VARIABLES.items()),
+        ports=_ports(origins, [(values["PORT"], (*path, _PORT_VARIABLE))]),
+        hosts=values["HOST"],
+        prefix=prefix,
+        is_open=re.fullmatch(_PREFIX, prefix) is not None and values["PROTO"] in ("", "http") and not values["DEST"],
     )
 
 

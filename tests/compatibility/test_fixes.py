@@ -591,6 +591,77 @@ def test_the_route_of_a_proxy(project: Project, keys: str, port: int) -> None:
     assert published.routes == (("web", port),)
 
 
+@pytest.mark.parametrize(
+    ("web", "api"),
+    [
+        pytest.param(
+            f"labels: ['{HOST}', '{PORT}=8080']",
+            f"labels: ['{RULE}=(Host(`a.b`) || Host(`c.d`)) && PathPrefix(`/api/`)', '{PORT}=3000']",
+            id="traefik",
+        ),
+        pytest.param(
+            f"labels: ['{RULE}=PathPrefix(`/`)', '{PORT}=8080']",
+            f"labels: ['{RULE}=PathPrefix(`/api/`)', '{PORT}=3000']",
+            id="without-hosts",
+        ),
+        pytest.param(
+            "labels: {traefik.frontend.rule: 'Host:a.b', traefik.port: 8080}",
+            "labels: {traefik.frontend.rule: 'Host:a.b;PathPrefix:/api/', traefik.port: 3000}",
+            id="traefik-1",
+        ),
+        pytest.param(
+            "environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 8080}",
+            "environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 3000, VIRTUAL_PATH: /api/}",
+            id="nginx-proxy",
+        ),
+    ],
+)
+def test_services_with_one_address(project: Project, web: str, api: str) -> None:
+    """Services that a proxy gives paths of one host are routes of one endpoint."""
+    folder = project({"compose.yaml": f"services:\n  the_api: {{image: a, {api}}}\n  web: {{image: a, {web}}}\n"})
+    lines = fix(folder)
+
+    assert [line.strip() for line in lines[-3:]] == [
+        "web:",
+        "- {path: /api/, service: the_api, port: 3000}",
+        "- {path: /, service: web, port: 8080}",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert {found.diagnostic.code for found in check(folder).all_findings} <= {"name-normalized"}
+    plan = folder.read().plan
+    assert plan is not None
+    (endpoint,) = plan.endpoints
+    assert (endpoint.name, sorted(endpoint.routes)) == ("web", [("the_api", 3000), ("web", 8080)])
+
+
+@pytest.mark.parametrize("number", [5432, 25])
+def test_a_route_to_a_port_that_is_not_published(project: Project, number: int) -> None:
+    """A port on the list of databases gets its URL as a route, as the proxy serves it by HTTP."""
+    keys = f"environment: {{VIRTUAL_HOST: a.b, VIRTUAL_PORT: {number}}}"
+    folder = project({"compose.yaml": f"services: {{web: {{image: a, {keys}}}}}"})
+    lines = fix(folder)
+
+    assert lines[-1].strip() == f"- {{path: /, service: web, port: {number}}}"
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(f"{{image: a, labels: ['{HOST}', '{PORT}=80'], ports: ['80:80']}}", id="a-published-service"),
+        pytest.param(f"{{image: a, labels: ['{HOST} && PathPrefix(`/api`)', '{PORT}=80']}}", id="the-same-path"),
+    ],
+)
+def test_an_address_that_can_not_be_shared(project: Project, other: str) -> None:
+    """Beside a service that is published itself, or has the same path, a path can't be a route of the same host."""
+    rule = "(Host(`a.b`) || Host(`c.d`)) && PathPrefix(`/api`)"
+    other = other.replace(f"{HOST} &&", f"{RULE}=(Host(`a.b`) || Host(`c.d`)) &&")
+    text = f"services:\n  api: {{image: a, labels: ['{RULE}={rule}', '{PORT}=3000']}}\n  other: {other}\n"
+
+    assert fix(project({"compose.yaml": text})) == []
+
+
 def test_ports_beside_the_route_of_a_proxy(project: Project) -> None:
     """With the port that is published, the name of the service leads to listed ports only: others are listed too."""
     text = """
@@ -624,8 +695,6 @@ services:
     "keys",
     [
         pytest.param(f"labels: ['{HOST}', '{PORT}=80', '{MIDDLEWARES}=login']", id="a-login"),
-        pytest.param(f"labels: ['{HOST} && PathPrefix(`/a`)', '{PORT}=80']", id="a-path"),
-        pytest.param("labels: {traefik.frontend.rule: 'Host:a.b;PathPrefix:/a', traefik.port: 80}", id="a-path-of-v1"),
         pytest.param(
             "labels: {traefik.frontend.rule: 'Host:a.b', traefik.port: 80, traefik.frontend.auth.basic: 'a:b'}",
             id="a-login-of-v1",
@@ -639,9 +708,12 @@ services:
             id="a-login-of-caddy",
         ),
         pytest.param("labels: {caddy: a.b, caddy.reverse_proxy: '{{upstreams https 443}}'}, expose: [443]", id="tls"),
-        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 80, VIRTUAL_PATH: /a}", id="a-path-of-nginx"),
         pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 80, VIRTUAL_PROTO: https}", id="tls-of-nginx"),
-        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 5432}", id="the-port-of-a-database"),
+        pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 80, VIRTUAL_PATH: '~^/a'}", id="a-pattern"),
+        pytest.param(f"labels: [{RULE}=HostRegexp(`.+`), '{PORT}=80']", id="hosts-by-a-pattern"),
+        pytest.param(f"labels: ['{RULE}=Host(`a.b`) && Path(`/a`)', '{PORT}=80']", id="one-path"),
+        pytest.param(f"labels: ['{RULE}=Host(`a.b`) && ClientIP(`10.0.0.0/8`)', '{PORT}=80']", id="some-clients"),
+        pytest.param(f"restart: 'no', labels: ['{HOST}', '{PORT}=80']", id="a-job"),
         pytest.param("environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: '$NUMBER'}", id="a-port-from-a-variable"),
         pytest.param("environment: {VIRTUAL_HOST: a.b}, expose: [80, 81]", id="several-ports"),
         pytest.param("environment: {VIRTUAL_HOST: a.b}", id="a-port-that-is-not-known"),

@@ -1,0 +1,83 @@
+"""The entries in place of the address that a proxy beside a service gives it: a published port, or a route.
+
+Owns which of the two it is: services that share an address are routes of one endpoint, and each other one is published.
+Must not read labels: :mod:`composeplat.plan.proxy_routes` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from composeplat.compatibility.entries import Entry
+from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.compatibility.port_rules import Use, exposed_ports, unreachable_ports
+from composeplat.compose.load import Loaded
+from composeplat.compose.model import Port, Service
+from composeplat.names import clean
+from composeplat.plan.endpoints import NOT_HTTP
+from composeplat.plan.never_public import NEVER_PUBLIC
+from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route, is_published
+from composeplat.plan.services import service_ports
+
+_ROOT = "/"
+#: Ports that get a URL by a route alone.
+_UNPUBLISHED = NEVER_PUBLIC | NOT_HTTP.keys()
+
+
+class RouteFixes:
+    """The entries for the services of a definition that have their address from a proxy."""
+
+    def __init__(self, loaded: Loaded, images: ImageAnswers, uses: Mapping[str, Iterable[Use]]) -> None:
+        self._loaded = loaded
+        self._images = images
+        self._uses = uses
+
+    def entries_for(self, service: Service, route: ProxyRoute) -> tuple[Entry, ...]:
+        """Return the entries; none where the proxy does not open the service to all, or its port is not known."""
+        ports = self._ports(service, route)
+        together = dict(self._same_address(route))
+        prefixes = [other.prefix for other in together.values()]
+        is_shared = any(prefix != _ROOT for prefix in prefixes)
+        if not is_shared and not _UNPUBLISHED.intersection(ports):
+            return tuple(self._publish(service, ports, route.proxy))
+        published = any(is_published(self._loaded.project.services[name]) for name in together)
+        if len(ports) != 1 or (is_shared and (published or len(prefixes) != len(set(prefixes)))):
+            return ()
+        name = min(together, key=lambda name: together[name].prefix) if is_shared else service.name
+        line = f"- {{path: {route.prefix}, service: {service.name}, port: {ports[0]}}}"
+        entry = Entry(("endpoints", clean(name)), line, f"The route of {route.proxy}; a deploy needs a domain for it.")
+        return (*self._expose(service, ports[0], route.proxy), entry)
+
+    def _ports(self, service: Service, route: ProxyRoute) -> tuple[int, ...]:
+        """Return the ports of a route that is open to all; else none."""
+        if not route.is_open or service.is_job:
+            return ()
+        listed = {number for number, protocol in service_ports(service) if protocol == "tcp"}
+        known = listed or set(exposed_ports(service, self._images))
+        return route.ports or (tuple(known) if len(known) == 1 else ())
+
+    def _same_address(self, route: ProxyRoute) -> Iterator[tuple[str, ProxyRoute]]:
+        """Yield the services whose routes have the same hosts."""
+        project = self._loaded.project
+        for service in project.services.values():
+            other = find_proxy_route(self._loaded.origins, project, service)
+            if other and (other.proxy, other.hosts) == (route.proxy, route.hosts) and self._ports(service, other):
+                yield service.name, other
+
+    def _publish(self, service: Service, ports: tuple[int, ...], proxy: str) -> Iterator[Entry]:
+        parent = ("services", service.name, "ports")
+        yield from (Entry(parent, f'- "{port}:{port}"', f"The route of {proxy}.") for port in ports)
+        yield from self._list_others(service, [Port(target=port, published=port) for port in ports])
+
+    def _expose(self, service: Service, port: int, proxy: str) -> Iterator[Entry]:
+        if (port, "tcp") not in service_ports(service):
+            yield Entry(("services", service.name, "expose"), f'- "{port}"', f"For the route of {proxy}.")
+            yield from self._list_others(service, [Port(target=port)])
+
+    def _list_others(self, service: Service, ports: list[Port]) -> Iterator[Entry]:
+        """List the ports that others use: a name without any port leads to all, one with some to these alone."""
+        changed = replace(service, ports=(*service.ports, *ports)) if ports else service
+        missing = unreachable_ports(changed, self._uses[service.name], exposed_ports(service, self._images))
+        parent = ("services", service.name, "expose")
+        yield from (Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
