@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import itertools
 import json
 import os
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -159,6 +162,21 @@ class Environment:
         )
         latest: dict[str, Any] = json.loads(path.read_text())["checkpoint"]["latest"]
         return latest
+
+
+def fetch(environment: Environment, url: str) -> str:
+    """Give the answer of an address: hosts below localhost are this machine; nothing until it is served."""
+    host, _, path = url.removeprefix("https://").partition("/")
+    context = ssl.create_default_context(cafile=str(environment.cluster.layout.keys / "ca.crt"))
+    with (
+        socket.create_connection(("127.0.0.1", PORTS["https"]), timeout=10) as plain,
+        contextlib.closing(http.client.HTTPConnection(host)) as connection,
+    ):
+        connection.sock = context.wrap_socket(plain, server_hostname=host)
+        connection.request("GET", f"/{path}")
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    return text if answer.status == http.client.OK else ""
 
 
 def until(done: Callable[[], Any], *, seconds: float = 60) -> Any:

@@ -20,9 +20,8 @@ import pytest
 from composeplat.compose.load.repository import find_commit
 from composeplat.local.packages import search_path
 from tests.compose.test_repository import git, repository
-from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.deploy.conftest import PORTS, SLEEP, Environment, fetch, until
 from tests.deploy.docker import users_builder
-from tests.deploy.test_embedded import fetch
 from tests.deploy.test_no_change import SWITCH, asks_pulumi
 from tests.registry_server import Answer, Registry, serving
 

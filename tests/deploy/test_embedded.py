@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import http.client
 import json
 import shutil
-import socket
-import ssl
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +15,7 @@ import pytest
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
 from tests.conftest import ROOT
-from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.deploy.conftest import SLEEP, Environment, fetch, until
 from tests.deploy.test_failures import REGISTRY, push_busybox, waits_to_pull
 from tests.plain.programs import pulumi_variables
 
@@ -79,21 +75,6 @@ SERVICES = {
 def written(environment: Environment) -> dict[str, list[str]]:
     """What there is in the cluster of the kinds that the example has by hand."""
     return {path: sorted(items(environment, path)) for path in WRITTEN}
-
-
-def fetch(environment: Environment, url: str) -> str:
-    """Give what an address answers: hosts below localhost are this machine; nothing until it is served."""
-    host = url.removeprefix("https://")
-    context = ssl.create_default_context(cafile=str(environment.cluster.layout.keys / "ca.crt"))
-    with (
-        socket.create_connection(("127.0.0.1", PORTS["https"]), timeout=10) as plain,
-        contextlib.closing(http.client.HTTPConnection(host)) as connection,
-    ):
-        connection.sock = context.wrap_socket(plain, server_hostname=host)
-        connection.request("GET", "/")
-        answer = connection.getresponse()
-        text = answer.read().decode()
-    return text if answer.status == http.client.OK else ""
 
 
 def check_order(environment: Environment, first: str, second: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.conftest import SLEEP, Environment, fetch, until
 
 TEXT = """\
 services:
@@ -147,3 +147,41 @@ def test_rest_of_a_quota(environment: Environment) -> None:
         "services need 2112Mi of limits.memory; quota 'other' has 1Gi",
         "services need 2 of services; quota 'other' has 2, and others use 1 of it",
     }
+
+
+PROXIED = """\
+services:
+  web:
+    image: busybox:1.37
+    command: sh -c 'mkdir -p /srv && cd /srv && echo page > index.html && httpd -f -p 8080'
+    stop_grace_period: 0
+    labels:
+      traefik.http.routers.web.rule: Host(`shop.example.com`)
+      traefik.http.services.web.loadbalancer.server.port: 8080
+  the_api:
+    image: busybox:1.37
+    command: sh -c 'mkdir -p /srv/api && cd /srv && echo orders > api/index.html && httpd -f -p 3000'
+    stop_grace_period: 0
+    labels:
+      - traefik.http.routers.api.rule=Host(`shop.example.com`) && PathPrefix(`/api`)
+      - traefik.http.services.api.loadbalancer.server.port=3000
+  admin:
+    image: busybox:1.37
+    command: sh -c 'mkdir -p /srv && cd /srv && echo admin > index.html && httpd -f -p 80'
+    stop_grace_period: 0
+    environment: {VIRTUAL_HOST: admin.example.com, VIRTUAL_PORT: '80'}
+"""
+
+
+def test_addresses_of_a_proxy(environment: Environment) -> None:
+    """Services with an address from a proxy have it from the cluster after `init`, with the paths of one host."""
+    environment.write(PROXIED)
+    before = environment.platform("deploy").expect(0).stdout
+    environment.platform("init", "--yes", "--offline").expect(0)
+    urls = environment.platform("deploy").expect(0).stdout.split()
+
+    assert before == ""
+    admin, web = sorted(url for url in urls if not url.endswith("/api"))
+    until(lambda: fetch(environment, admin) == "admin\n")
+    until(lambda: fetch(environment, web) == "page\n")
+    until(lambda: fetch(environment, f"{web}/api/") == "orders\n")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from composeplat.local.layout import INGRESS_CLASS
-from tests.deploy.conftest import Environment, until
+from tests.deploy.conftest import Environment, fetch, until
 from tests.deploy.other_clusters import install
-from tests.deploy.test_embedded import fetch
 from tests.terminal import Terminal
 
 FILE = """\

@@ -15,9 +15,8 @@ import pytest
 from composeplat import __version__
 from tests.conftest import ROOT
 from tests.debian_root import inside, needs_debian, root_archive
-from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.conftest import SLEEP, Environment, fetch, until
 from tests.deploy.release import SDIST, WHEEL, Release, build, content, find_python, install, run
-from tests.deploy.test_embedded import fetch
 
 INFO = f"composeplat-{__version__}.dist-info"
 pytestmark = pytest.mark.build
