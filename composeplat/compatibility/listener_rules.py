@@ -18,6 +18,11 @@ from composeplat.plan.services import KAFKA_LISTENERS, is_headless
 
 #: All addresses of a container: 0.0.0.0.
 _EVERYWHERE = str(IPv4Address(0))
+#: Variables of Kafka, of ZooKeeper, whose own entry is the address of its server, of Spark and of Elasticsearch.
+_VARIABLE = re.compile(
+    rf"{KAFKA_LISTENERS.pattern}|ZOO(?:KEEPER)?_SERVERS|SPARK_MASTER_(?:HOST|IP)|(?:network|http|transport)\.(?:bind_)?host",
+    re.ASCII,
+)
 #: Options of Redpanda, CockroachDB, YugabyteDB and the like; those with 'advertise' are for others.
 _OPTION = re.compile(
     r"(?<![\w-])(--(?:kafka|listen|http|sql|pandaproxy|rpc|rpc[-_]bind|schema-registry)[-_]addr(?:ess(?:es)?)?)[\s=]+(\S+)",
@@ -43,7 +48,7 @@ def _has_address(service: Service) -> bool:
 
 def _own_listeners(service: Service) -> Iterator[tuple[tuple[str, ...], str]]:
     for variable, value in service.variables.items():
-        if KAFKA_LISTENERS.fullmatch(variable) and listen_everywhere(value, service) != value:
+        if _VARIABLE.fullmatch(variable) and listen_everywhere(value, service) != value:
             yield ("environment", variable), ""
     for key, args in (("entrypoint", service.entrypoint), ("command", service.command)):
         options = _OPTION.findall("\n".join(args or ()))
@@ -54,4 +59,4 @@ def _own_listeners(service: Service) -> Iterator[tuple[tuple[str, ...], str]]:
 def listen_everywhere(text: str, service: Service) -> str:
     """Replace the own name of a service in a list of addresses."""
     name = re.escape(clean(service.name))
-    return re.sub(rf"(?:(?<=//)|(?<![^,])){name}(?=:\d|,|\Z)", _EVERYWHERE, text, flags=re.ASCII)
+    return re.sub(rf"(?:(?<=//)|(?<![^,;=\s])){name}(?=:\d|[,;\s]|\Z)", _EVERYWHERE, text, flags=re.ASCII)

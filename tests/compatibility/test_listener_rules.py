@@ -35,6 +35,22 @@ def found(project: Project, keys: str, before: str = "") -> list[str]:
             id="list",
         ),
         pytest.param(
+            "expose: [1], environment: {ZOO_SERVERS: 'server.1=broker:2888:3888;2181 server.2=zoo2:2888:3888;2181'}",
+            "environment.ZOO_SERVERS {}",
+            id="zookeeper",
+        ),
+        pytest.param(
+            "expose: [1], environment: {ZOOKEEPER_SERVERS: 'zoo2:1:2;broker:1:2'}",
+            "environment.ZOOKEEPER_SERVERS {}",
+            id="zookeeper-of-confluent",
+        ),
+        pytest.param(
+            "expose: [1], environment: {SPARK_MASTER_HOST: broker}", "environment.SPARK_MASTER_HOST {}", id="spark"
+        ),
+        pytest.param(
+            "expose: [1], environment: {network.host: broker}", "environment.network.host {}", id="elasticsearch"
+        ),
+        pytest.param(
             "expose: [1], command: [start, --rpc-addr broker:1]", "command {} (--rpc-addr)", id="one-argument"
         ),
         pytest.param("expose: [1], command: [start, --rpc-addr, 'broker:1']", "command {} (--rpc-addr)", id="two"),
@@ -65,6 +81,9 @@ def test_own_name(project: Project, keys: str, where: str) -> None:
         pytest.param(f"environment: {{{KAFKA}}}", id="headless"),
         pytest.param(f"expose: [1], environment: {{KAFKA_LISTENERS: '{EVERYWHERE}'}}", id="everywhere"),
         pytest.param("expose: [1], environment: {KAFKA_LISTENERS: 'A://my-broker:1,B://broker.org:1'}", id="others"),
+        pytest.param("expose: [1], environment: {ZOO_SERVERS: 'server.1=0.0.0.0:1:2;3 server.2=zoo2:1:2;3'}", id="zoo"),
+        pytest.param("expose: [1], environment: {SPARK_MASTER: 'spark://broker:7077'}", id="a-client-of-spark"),
+        pytest.param("expose: [1], environment: {network.publish_host: broker}", id="published"),
         pytest.param("expose: [1], environment: {KAFKA_ADVERTISED_LISTENERS: 'A://broker:1'}", id="advertised"),
         pytest.param("expose: [1], command: x --advertise-rpc-addr broker:1 --advertise-addr=broker", id="an-option"),
         pytest.param("expose: [1], command: x --rpc-addr 0.0.0.0:1 broker", id="another-argument"),
@@ -91,6 +110,22 @@ def test_fix(project: Project) -> None:
     lines = fix(folder)
 
     assert lines == ["services:", "  broker:", "    environment:", f'      KAFKA_LISTENERS: "{EVERYWHERE}"']
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+def test_fix_of_an_ensemble(project: Project) -> None:
+    """The other servers of an ensemble keep their names; their ports are listed by entries of their own."""
+    servers = "server.1=zoo1:2888:3888;2181 server.2=zoo2:2888:3888;2181"
+    variables = f"environment: {{ZOO_MY_ID: 1, ZOO_SERVERS: {servers}}}"
+    text = "\n".join(f"  zoo{number}: {{image: zookeeper, expose: [2181], {variables}}}" for number in (1, 2))
+    folder = project(f"services:\n{text}\n")
+    lines = fix(folder)
+
+    own = "0.0.0.0"  # noqa: S104 -- text of a file
+    assert f'      ZOO_SERVERS: "{servers.replace("zoo1", own)}"' in lines
+    assert f'      ZOO_SERVERS: "{servers.replace("zoo2", own)}"' in lines
+    assert lines.count('      - "3888"') == 2
     folder.write({"compose.platform.yaml": "\n".join(lines)})
     assert check(folder).all_findings == ()
 
