@@ -44,8 +44,8 @@ CLUSTER_CODES: dict[str, Code] = {
     ),
     "own-name-listener": Code(
         _W,
-        "A program listens at the name of its own service, which in a cluster is the address of its Service.",
-        "Let it listen at 0.0.0.0.",
+        "A program listens at the name of its own service, or finds itself by it: in a cluster, that is its Service.",
+        "Let it listen at 0.0.0.0, or set deploy.endpoint_mode: dnsrr.",
         effect=_LOST,
         many=True,
     ),

@@ -24,7 +24,7 @@ from composeplat.compatibility.key_fixes import (
     rename_in_arguments,
     rename_variable,
 )
-from composeplat.compatibility.listener_rules import listen_everywhere
+from composeplat.compatibility.listener_rules import listen_everywhere, may_listen_everywhere
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
 from composeplat.compatibility.route_fixes import RouteFixes
 from composeplat.compose.data_paths import find_program, looks_like_file
@@ -249,13 +249,15 @@ class Fixes:
         return tuple(entries)
 
     def _listen_everywhere(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Set a variable again; without addresses to advertise, it is these too, and needs a person."""
+        """Set a variable again; where a single address is needed, let the name lead to the pod."""
         parent, variable = tuple(map(str, diagnostic.path[:-1])), str(diagnostic.path[-1])
         service = self._loaded.project.services[parent[1]]
         before = written_variable(find_node(self._loaded.document, *parent), variable) or ""
         after = listen_everywhere(before, service)
-        if after == before or variable.replace("LISTENERS", "ADVERTISED_LISTENERS") not in service.variables:
-            return ()
+        is_for_others = variable.replace("LISTENERS", "ADVERTISED_LISTENERS") not in service.variables
+        if after == before or is_for_others or not may_listen_everywhere(variable):
+            reason = "Its name is the address of its pod then."
+            return (Entry(("services", service.name, "deploy"), "endpoint_mode: dnsrr", reason),)
         return (Entry(parent, f"{variable}: {yaml_text(after)}", "Where a pod can listen."),)
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:

@@ -1,4 +1,4 @@
-"""Rules about servers that listen at the name of their own service.
+"""Rules about servers that listen at the name of their own service, or look for themselves by it.
 
 Owns how these are recognized, and the text that listens everywhere instead.
 In Docker the name of a service is the address of its container. Here it leads to the cluster IP of its Service, at
@@ -18,27 +18,37 @@ from composeplat.plan.services import KAFKA_LISTENERS, is_headless
 
 #: All addresses of a container: 0.0.0.0.
 _EVERYWHERE = str(IPv4Address(0))
-#: Variables of Kafka, of ZooKeeper, whose own entry is the address of its server, of Spark and of Elasticsearch.
-_VARIABLE = re.compile(
-    rf"{KAFKA_LISTENERS.pattern}|ZOO(?:KEEPER)?_SERVERS|SPARK_MASTER_(?:HOST|IP)|(?:network|http|transport)\.(?:bind_)?host",
-    re.ASCII,
+#: Variables that may have all addresses: of Kafka, of ZooKeeper, whose own entry is that of its server, and of
+#: Elasticsearch.
+_ANY_ADDRESS = re.compile(
+    rf"{KAFKA_LISTENERS.pattern}|ZOO(?:KEEPER)?_SERVERS|(?:network|http|transport)\.(?:bind_)?host", re.ASCII
 )
+#: Those of Cassandra and Spark need a single address.
+_SINGLE_ADDRESS = re.compile(r"CASSANDRA_LISTEN_ADDRESS|SPARK_MASTER_(?:HOST|IP)", re.ASCII)
 #: Options of Redpanda, CockroachDB, YugabyteDB and the like; those with 'advertise' are for others.
 _OPTION = re.compile(
     r"(?<![\w-])(--(?:kafka|listen|http|sql|pandaproxy|rpc|rpc[-_]bind|schema-registry)[-_]addr(?:ess(?:es)?)?)[\s=]+(\S+)",
     re.ASCII,
 )
+#: The servers of MinIO, of which each has to find itself; numbers may be a range.
+_MINIO_VARIABLE = "MINIO_VOLUMES"
+_MINIO_SERVER = re.compile(r"(?<!\S)https?://([\w.{}-]+)(?::\d+)?/", re.ASCII)
+_RANGE = re.compile(r"\{(\d{1,4})\.\.\.(\d{1,4})\}", re.ASCII)
+_BY_POD = "set deploy.endpoint_mode: dnsrr, with which the name leads to the pod"
 
 
 def check_listeners(checker: Checker) -> None:
     for service in checker.project.services.values():
         if is_headless(service) or _has_address(service):
             continue
+        name = clean(service.name)
         for key, shown in _own_listeners(service):
-            name = clean(service.name)
             message = f"makes it listen at '{name}', its own name{shown}, which in a cluster is not the pod's address"
-            hint = f"write {_EVERYWHERE} there, or leave it out; the name is for the addresses that are advertised"
+            hint = f"write {_EVERYWHERE} there, or leave it out, as the name is for others; or {_BY_POD}"
             checker.add("own-name-listener", ("services", service.name, *key), message, hint)
+        for key in _own_entries(service):
+            message = f"makes it look for itself at '{name}', its own name, which in a cluster is not the pod's address"
+            checker.add("own-name-listener", ("services", service.name, *key), message, _BY_POD)
 
 
 def _has_address(service: Service) -> bool:
@@ -48,12 +58,38 @@ def _has_address(service: Service) -> bool:
 
 def _own_listeners(service: Service) -> Iterator[tuple[tuple[str, ...], str]]:
     for variable, value in service.variables.items():
-        if _VARIABLE.fullmatch(variable) and listen_everywhere(value, service) != value:
+        is_address = _ANY_ADDRESS.fullmatch(variable) or _SINGLE_ADDRESS.fullmatch(variable)
+        if is_address and listen_everywhere(value, service) != value:
             yield ("environment", variable), ""
     for key, args in (("entrypoint", service.entrypoint), ("command", service.command)):
         options = _OPTION.findall("\n".join(args or ()))
         if own := [option for option, value in options if listen_everywhere(value, service) != value]:
             yield (key,), f" ({', '.join(own)})"
+
+
+def _own_entries(service: Service) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that list the servers of MinIO, this one among others."""
+    texts: dict[tuple[str, ...], str]
+    texts = {("environment", _MINIO_VARIABLE): service.variables.get(_MINIO_VARIABLE, "")}
+    for key, args in (("entrypoint", service.entrypoint), ("command", service.command)):
+        texts[(key,)] = " ".join(args) if args and "server" in args else ""
+    for place, text in texts.items():
+        hosts = set(_MINIO_SERVER.findall(text))
+        if any(_has_name(host, clean(service.name)) for host in hosts) and (len(hosts) > 1 or _RANGE.search(text)):
+            yield place
+
+
+def _has_name(host: str, name: str) -> bool:
+    """Return whether a host is a name, or one of a range such as ``server{1...4}``."""
+    ranges = [(int(first), int(last)) for first, last in _RANGE.findall(host)]
+    found = re.fullmatch(r"(\d+)".join(map(re.escape, _RANGE.sub("\0", host).split("\0"))), name, re.ASCII)
+    numbers = map(int, found.groups()) if found else ()
+    return found is not None and all(a <= number <= b for (a, b), number in zip(ranges, numbers, strict=True))
+
+
+def may_listen_everywhere(variable: str) -> bool:
+    """Return whether a variable may have all addresses in the place of a name."""
+    return _ANY_ADDRESS.fullmatch(variable) is not None
 
 
 def listen_everywhere(text: str, service: Service) -> str:

@@ -45,6 +45,11 @@ def found(project: Project, keys: str, before: str = "") -> list[str]:
             id="zookeeper-of-confluent",
         ),
         pytest.param(
+            "expose: [1], environment: {CASSANDRA_LISTEN_ADDRESS: broker}",
+            "environment.CASSANDRA_LISTEN_ADDRESS {}",
+            id="cassandra",
+        ),
+        pytest.param(
             "expose: [1], environment: {SPARK_MASTER_HOST: broker}", "environment.SPARK_MASTER_HOST {}", id="spark"
         ),
         pytest.param(
@@ -130,9 +135,61 @@ def test_fix_of_an_ensemble(project: Project) -> None:
     assert check(folder).all_findings == ()
 
 
-def test_no_fix(project: Project) -> None:
-    """Without addresses to advertise, those at which it listens are advertised."""
-    folder = project("services: {broker: {image: x, expose: [1], environment: {KAFKA_LISTENERS: 'A://broker:1'}}}")
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("environment: {KAFKA_LISTENERS: 'A://broker:1'}", id="listeners-that-are-advertised"),
+        pytest.param("environment: {SPARK_MASTER_HOST: broker}", id="a-single-address"),
+        pytest.param("command: [start, --rpc-addr, 'broker:1']", id="an-argument"),
+        pytest.param("command: 'server http://broker{1...4}/data http://broker/data'", id="a-server-of-minio"),
+    ],
+)
+def test_fix_by_the_name(project: Project, keys: str) -> None:
+    """Where a single address is needed, the name of the service leads to its pod."""
+    folder = project(f"services: {{broker: {{image: x, expose: [1], {keys}}}}}")
+    lines = fix(folder)
 
-    assert len(check(folder).all_findings) == 1
-    assert fix(folder) == []
+    assert lines == ["services:", "  broker:", "    deploy:", "      endpoint_mode: dnsrr"]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert {finding.diagnostic.code for finding in check(folder).all_findings} == {"no-traffic-diversion"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        pytest.param("command: 'server http://store{1...4}/data{1...2}'", "command", id="range"),
+        pytest.param("command: ['server', 'http://other/d', 'http://store2:9000/d']", "command", id="list"),
+        pytest.param(
+            "entrypoint: 'minio server https://store{2...3}.x/d http://store{1...4}/d'", "entrypoint", id="two"
+        ),
+        pytest.param(
+            "environment: {MINIO_VOLUMES: 'http://store{1...4}:9000/data'}", "environment.MINIO_VOLUMES", id="env"
+        ),
+    ],
+)
+def test_a_server_that_looks_for_itself(project: Project, keys: str, place: str) -> None:
+    """Each server of MinIO has to find itself among all by its address."""
+    folder = project(f"services: {{store2: {{image: x, expose: [9000], {keys}}}}}")
+    (finding,) = check(folder).all_findings
+
+    assert finding.diagnostic.message == (
+        f"services.store2.{place} makes it look for itself at 'store2', its own name, which in a cluster is not the"
+        " pod's address"
+    )
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("command: 'server http://store{3...4}/data'", id="outside-the-range"),
+        pytest.param("command: 'server http://store{1...4}x/data'", id="another-name"),
+        pytest.param("command: 'server /data'", id="alone"),
+        pytest.param("command: 'server http://store2/data'", id="one-server"),
+        pytest.param("command: 'mirror http://store{1...4}/data'", id="no-server"),
+        pytest.param("environment: {STORES: 'http://store{1...4}/data'}", id="another-variable"),
+    ],
+)
+def test_no_server_that_looks_for_itself(project: Project, keys: str) -> None:
+    folder = project(f"services: {{store2: {{image: x, expose: [9000], {keys}}}}}")
+
+    assert check(folder).all_findings == ()

@@ -185,3 +185,23 @@ def test_addresses_of_a_proxy(environment: Environment) -> None:
     until(lambda: fetch(environment, admin) == "admin\n")
     until(lambda: fetch(environment, web) == "page\n")
     until(lambda: fetch(environment, f"{web}/api/") == "orders\n")
+
+
+def test_the_own_name_of_a_server(environment: Environment) -> None:
+    """A program that listens at its own name gets the address of its pod by it after `init`, and none before."""
+    service = f"image: busybox:1.37, command: {SLEEP} --rpc-addr=node, stop_grace_period: 0, expose: [80]"
+    environment.write(f"services: {{node: {{{service}}}}}\n")
+    environment.platform("deploy").expect(0)
+
+    def own_name() -> tuple[str, str]:
+        (pod,) = environment.pods("node")
+        asked = environment.exec(pod["metadata"]["name"], "sh", "-c", "ping -c 1 -W 1 node | head -1")
+        return asked.partition("(")[2].partition(")")[0], pod["status"]["podIP"]
+
+    before = own_name()
+    leads_to = environment.get("v1", "Service", "node")["spec"]["clusterIP"]  # type: ignore[index]
+    environment.platform("init", "--yes", "--offline").expect(0)
+    environment.platform("deploy").expect(0)
+
+    assert before[0] == leads_to != before[1]
+    assert own_name()[0] == own_name()[1]
