@@ -25,7 +25,7 @@ from composeplat.compatibility.key_fixes import (
     rename_variable,
 )
 from composeplat.compatibility.listener_rules import listen_everywhere, may_listen_everywhere
-from composeplat.compatibility.port_rules import Use, exposed_ports, find_uses, unreachable_ports
+from composeplat.compatibility.port_rules import Use, exposed_ports, find_joined, find_uses, unreachable_ports
 from composeplat.compatibility.route_fixes import RouteFixes
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
@@ -73,6 +73,11 @@ def _keeps_data(service: Service) -> bool:
     has_own_program = service.entrypoint is not None or (service.command and not service.command[0].startswith("-"))
     mounts = (mount for mount in service.mounts if not mount.read_only)
     return not has_own_program and any(find_program(mount.target, service.image) for mount in mounts)
+
+
+def _lead_to_pod(service: Service) -> tuple[Entry, ...]:
+    reason = "Its name is the address of its pod then."
+    return (Entry(("services", service.name, "deploy"), "endpoint_mode: dnsrr", reason),)
 
 
 class Fixes:
@@ -188,6 +193,8 @@ class Fixes:
 
     def _expose(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         service = self._loaded.project.services[str(diagnostic.path[1])]
+        if service.name in find_joined(self._loaded.project):
+            return _lead_to_pod(service)
         missing = unreachable_ports(service, self.uses[service.name], exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
@@ -256,8 +263,7 @@ class Fixes:
         after = listen_everywhere(before, service)
         is_for_others = variable.replace("LISTENERS", "ADVERTISED_LISTENERS") not in service.variables
         if after == before or is_for_others or not may_listen_everywhere(variable):
-            reason = "Its name is the address of its pod then."
-            return (Entry(("services", service.name, "deploy"), "endpoint_mode: dnsrr", reason),)
+            return _lead_to_pod(service)
         return (Entry(parent, f"{variable}: {yaml_text(after)}", "Where a pod can listen."),)
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 
+from composeplat.compatibility.port_rules import BY_POD
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
 from composeplat.names import clean
@@ -34,7 +35,6 @@ _OPTION = re.compile(
 _MINIO_VARIABLE = "MINIO_VOLUMES"
 _MINIO_SERVER = re.compile(r"(?<!\S)https?://([\w.{}-]+)(?::\d+)?/", re.ASCII)
 _RANGE = re.compile(r"\{(\d{1,4})\.\.\.(\d{1,4})\}", re.ASCII)
-_BY_POD = "set deploy.endpoint_mode: dnsrr, with which the name leads to the pod"
 
 
 def check_listeners(checker: Checker) -> None:
@@ -44,11 +44,11 @@ def check_listeners(checker: Checker) -> None:
         name = clean(service.name)
         for key, shown in _own_listeners(service):
             message = f"makes it listen at '{name}', its own name{shown}, which in a cluster is not the pod's address"
-            hint = f"write {_EVERYWHERE} there, or leave it out, as the name is for others; or {_BY_POD}"
+            hint = f"write {_EVERYWHERE} there, or leave it out, as the name is for others; or {BY_POD}"
             checker.add("own-name-listener", ("services", service.name, *key), message, hint)
         for key in _own_entries(service):
             message = f"makes it look for itself at '{name}', its own name, which in a cluster is not the pod's address"
-            checker.add("own-name-listener", ("services", service.name, *key), message, _BY_POD)
+            checker.add("own-name-listener", ("services", service.name, *key), message, BY_POD)
 
 
 def _has_address(service: Service) -> bool:

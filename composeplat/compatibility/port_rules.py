@@ -47,6 +47,11 @@ _CLUSTER_PORTS = {
     "DISCOVERY.SEED_HOSTS": 9300,
     "DISCOVERY.ZEN.PING.UNICAST.HOSTS": 9300,
 }
+#: The members of a cluster that one joins: of Consul, Nomad, Vault, CockroachDB and the like, and of Galera.
+_JOINED = re.compile(
+    r"(?<![\w-])--?(?:retry[-_])?join(?:[=\s]+(?:provider=\S+\s)?)(\S+)|gcomm://([^\s?\"']+)", re.ASCII
+)
+BY_POD = "set deploy.endpoint_mode: dnsrr, with which the name leads to the pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +64,13 @@ class Use:
 
 
 def check_ports(checker: Checker, images: ImageAnswers, uses: Mapping[str, Iterable[Use]]) -> None:
+    joined = find_joined(checker.project)
     for service in checker.project.services.values():
         exposed = exposed_ports(service, images)
-        _check_reach(checker, service, unreachable_ports(service, uses[service.name], exposed))
+        if service.name in joined:
+            _report_joined(checker, service, joined[service.name])
+        else:
+            _check_reach(checker, service, unreachable_ports(service, uses[service.name], exposed))
         if exposed and not any(map(_is_unread, service.mounts)):
             _check_exposed(checker, service, exposed)
 
@@ -83,6 +92,27 @@ def _check_reach(checker: Checker, service: Service, missing: Mapping[int, str])
     message = f"is addressed at port {used}; in a cluster its name leads to {reached} only"
     hint = f"add to its 'expose': {', '.join(map(str, missing))}"
     checker.add("unreachable-port", ("services", service.name), message, hint, at_key=True)
+
+
+def _report_joined(checker: Checker, service: Service, use: Use) -> None:
+    reached = ", ".join(dict.fromkeys(str(port) for port, _ in service_ports(service)))
+    message = (
+        f"is joined by '{use.user}' ({use.where}), which names no port; in a cluster its name leads to {reached} only"
+    )
+    checker.add("unreachable-port", ("services", service.name), message, BY_POD, at_key=True)
+
+
+def find_joined(project: Project) -> Mapping[str, Use]:
+    """Return the services that others join as members of a cluster at a port that they do not name, if it is listed."""
+    services = {clean(name): name for name in project.services} | {name: name for name in project.services}
+    joined: dict[str, Use] = {}
+    for user in project.services.values():
+        for where, text in configuration_texts(project, user):
+            hosts = (host for found in _JOINED.findall(text) for part in found for host in re.split("[,;]", part))
+            for name in (services[host] for host in hosts if services.get(host, user.name) != user.name):
+                if not is_headless(project.services[name]):
+                    joined.setdefault(name, Use(0, user.name, where))
+    return joined
 
 
 def unreachable_ports(service: Service, uses: Iterable[Use], exposed: Iterable[int]) -> dict[int, str]:

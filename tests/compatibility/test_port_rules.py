@@ -149,6 +149,44 @@ def test_fix(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("command: agent -retry-join node1", id="one-dash"),
+        pytest.param("command: agent --retry_join=node1", id="two-dashes"),
+        pytest.param("command: [start, --join, 'node1,other']", id="a-list"),
+        pytest.param("command: '--wsrep-cluster-address=gcomm://other,node1?pc.wait_prim=no'", id="galera"),
+        pytest.param("environment: {CLUSTER_ADDRESS: 'gcomm://node1'}", id="a-variable"),
+    ],
+)
+def test_joined_without_a_port(project: Project, keys: str) -> None:
+    """Members of a cluster meet at ports that nobody names: the name of the one that is joined leads to its pod."""
+    folder = project(f"services: {{node1: {{image: x, expose: [80]}}, node2: {{image: x, {keys}}}}}")
+    (finding,) = check(folder).all_findings
+    where = "CLUSTER_ADDRESS" if "environment" in keys else "command"
+
+    assert finding.diagnostic.message == (
+        f"services.node1 is joined by 'node2' ({where}), which names no port; in a cluster its name leads to 80 only"
+    )
+    lines = fix(folder)
+    assert lines == ["services:", "  node1:", "    deploy:", "      endpoint_mode: dnsrr"]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert {found.diagnostic.code for found in check(folder).all_findings} == {"no-traffic-diversion"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "more"),
+    [
+        pytest.param("command: agent --join=node1:80", "expose: [80]", id="a-port"),
+        pytest.param("command: agent --join=node1", "restart: always", id="headless"),
+        pytest.param("command: agent --join=node12", "expose: [80]", id="another-host"),
+        pytest.param("command: agent --disjoin=node1", "expose: [80]", id="another-option"),
+    ],
+)
+def test_not_joined(project: Project, keys: str, more: str) -> None:
+    assert found(project, f"services: {{node1: {{image: x, {more}}}, node2: {{image: x, {keys}}}}}") == []
+
+
+@pytest.mark.parametrize(
     ("keys", "line", "message"),
     [
         (
