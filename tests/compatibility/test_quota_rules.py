@@ -142,6 +142,7 @@ RANGE = LimitRange(
     ("resources", "expected"),
     [
         pytest.param("{limits: {cpu: 1, memory: 1Gi}}", [], id="within"),
+        pytest.param("{limits: {cpu: 100m, memory: 1Gi}, requests: {cpu: 100m}}", [], id="the-least"),
         pytest.param(
             "{limits: {cpu: 2, memory: 2Gi}}",
             [

@@ -93,6 +93,22 @@ def test_a_nearly_full_disk(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(lines) == before
 
 
+def test_after_a_deletion_the_next_look_is_not_put_off(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fills the disk again is deleted at once: only where nothing was left to delete is there a pause."""
+    fits = 2
+    monkeypatch.setattr(
+        module, "read_disk", lambda _: Disk(1000 * MIB, (1000 if len(cached(layout)) <= fits else 1) * MIB)
+    )
+    lines: list[str] = []
+    cleaner = make_cleaner(layout, lines)
+    cleaner.check()
+    assert len(cached(layout)) == fits
+
+    fits = 1
+    cleaner.check()
+    assert len(cached(layout)) == fits
+
+
 def test_what_can_t_be_deleted_is_passed_over(layout: Layout) -> None:
     """A store that fails is named, and does not keep the others from being cleaned."""
     lines: list[str] = []
