@@ -15,6 +15,7 @@ from composeplat.compatibility.port_rules import BY_POD
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
 from composeplat.names import clean
+from composeplat.plan.clusters import expand_ranges
 from composeplat.plan.services import KAFKA_LISTENERS, is_headless
 
 #: All addresses of a container: 0.0.0.0.
@@ -34,7 +35,6 @@ _OPTION = re.compile(
 #: The servers of MinIO, of which each has to find itself; numbers may be a range.
 _MINIO_VARIABLE = "MINIO_VOLUMES"
 _MINIO_SERVER = re.compile(r"(?<!\S)https?://([\w.{}-]+)(?::\d+)?/", re.ASCII)
-_RANGE = re.compile(r"\{(\d{1,4})\.\.\.(\d{1,4})\}", re.ASCII)
 
 
 def check_listeners(checker: Checker) -> None:
@@ -74,17 +74,9 @@ def _own_entries(service: Service) -> Iterator[tuple[str, ...]]:
     for key, args in (("entrypoint", service.entrypoint), ("command", service.command)):
         texts[(key,)] = " ".join(args) if args and "server" in args else ""
     for place, text in texts.items():
-        hosts = set(_MINIO_SERVER.findall(text))
-        if any(_has_name(host, clean(service.name)) for host in hosts) and (len(hosts) > 1 or _RANGE.search(text)):
+        hosts = {name for host in _MINIO_SERVER.findall(text) for name in expand_ranges(host)}
+        if clean(service.name) in hosts and len(hosts) > 1:
             yield place
-
-
-def _has_name(host: str, name: str) -> bool:
-    """Return whether a host is a name, or one of a range such as ``server{1...4}``."""
-    ranges = [(int(first), int(last)) for first, last in _RANGE.findall(host)]
-    found = re.fullmatch(r"(\d+)".join(map(re.escape, _RANGE.sub("\0", host).split("\0"))), name, re.ASCII)
-    numbers = map(int, found.groups()) if found else ()
-    return found is not None and all(a <= number <= b for (a, b), number in zip(ranges, numbers, strict=True))
 
 
 def may_listen_everywhere(variable: str) -> bool:

@@ -16,6 +16,10 @@ from composeplat.names import clean
 #: A name that is not a part of a longer one.
 _NAME = r"(?<![\w.-])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?![\w-]|\.\w)"
 _MAX_CHARS = 64 * 1024
+#: The numbers of servers, as MinIO writes them: ``server{1...4}``.
+_RANGE = re.compile(r"\{(\d{1,3})\.\.\.(\d{1,3})\}", re.ASCII)
+_HOSTS = re.compile(r"(?<=//)[\w.-]*\{[\w.{}-]+", re.ASCII)
+_MAX_NUMBERS, _MAX_RANGES = 64, 2
 
 
 def find_members(project: Project) -> frozenset[str]:
@@ -39,4 +43,17 @@ def _members_of(services: list[Service]) -> set[str]:
 
 def _names_in(service: Service) -> set[str]:
     texts = (*service.variables.values(), *(service.command or ()), *(service.entrypoint or ()))
-    return {name for text in texts for name in re.findall(_NAME, text[:_MAX_CHARS], flags=re.ASCII)}
+    found = {name for text in texts for name in re.findall(_NAME, text[:_MAX_CHARS], flags=re.ASCII)}
+    ranges = (host for text in texts for host in _HOSTS.findall(text[:_MAX_CHARS]))
+    return found.union(*map(expand_ranges, ranges))
+
+
+def expand_ranges(host: str) -> list[str]:
+    """Return the hosts of a range such as ``server{1...4}``; of one without a range, that host."""
+    found = _RANGE.search(host)
+    if found is None or len(_RANGE.findall(host)) > _MAX_RANGES:
+        return [host]
+    first, last = int(found[1]), int(found[2])
+    numbers = range(first, min(last, first + _MAX_NUMBERS - 1) + 1)
+    texts = (str(number).zfill(len(found[1])) for number in numbers)
+    return [name for text in texts for name in expand_ranges(host[: found.start()] + text + host[found.end() :])]
