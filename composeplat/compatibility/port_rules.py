@@ -41,6 +41,8 @@ _PORT_AFTER_HOST = re.compile(
 _HOST_VARIABLE = re.compile(r"(.+[_.])(?:HOST|HOSTNAME|HOST_NAME|SERVER|ADDR|ADDRESS)", re.ASCII)
 _PORT_ENDINGS = ("PORT", "PORT_NUMBER")
 _NUMBER = re.compile(r"\d{2,5}", re.ASCII)
+#: Files of a mounted folder that no program of a container reads its configuration from.
+_NO_CONFIGURATION = re.compile(r"(?:.*/)?(?:(?:docker-)?compose[\w.-]*\.ya?ml|[^/]*\.md)", re.IGNORECASE)
 #: Variables that list the other servers of a cluster, and the port at which these talk to each other.
 _CLUSTER_PORTS = {
     "CASSANDRA_SEEDS": 7000,
@@ -185,9 +187,11 @@ def configuration_texts(project: Project, service: Service) -> Iterator[tuple[st
 
 
 def file_texts(mount: Mount) -> Iterator[tuple[str, str]]:
-    """Yield the files of a mount, as far as they are known, with their names."""
+    """Yield the files of a mount that may configure a program, as far as they are known, with their names."""
     for file in (mount.content.files or ()) if mount.content else ():
-        yield file.path or mount.target.rpartition("/")[2], file.content.decode("utf-8", "replace")
+        name = file.path or mount.target.rpartition("/")[2]
+        if not _NO_CONFIGURATION.fullmatch(name):
+            yield name, file.content.decode("utf-8", "replace")
 
 
 def config_texts(project: Project, service: Service) -> Iterator[tuple[int, str, str]]:

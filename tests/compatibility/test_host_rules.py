@@ -288,6 +288,17 @@ def test_hosts_that_are_not_of_docker(project: Project, keys: str, *, full: bool
     assert "docker-only-host" not in [f.diagnostic.code for f in check(folder, full=full).all_findings]
 
 
+@pytest.mark.parametrize("name", ["compose.prod.yml", "deploy/docker-compose.yaml", "README.md"])
+def test_files_that_configure_no_program(project: Project, name: str) -> None:
+    """The Compose files and pages of a mounted project say how it is used, and no program reads its hosts there."""
+    text = TEXT.format("volumes: ['.:/srv'], environment: {URL: 'pg://my_db:80'}").replace("db}", "db, expose: [80]}")
+    folder = project({"compose.yaml": text, name: "- http://my_db:81 http://host.docker.internal\n"})
+    folder.run("init", "--yes")
+    (found,) = check(folder).all_findings
+
+    assert found.diagnostic.code == "name-normalized"
+
+
 def test_a_file_of_empty_lines(project: Project) -> None:
     """It is searched in an instant: the comments were looked for from each line on to the end, for a minute."""
     text = "services: {web: {image: a, volumes: ['./a.conf:/a.conf']}}"
