@@ -74,6 +74,14 @@ def test_other_paths_of_windows(project: Project, keys: str, key: str, text: str
     )
 
 
+@pytest.mark.parametrize("build", [r"app\web", r"{context: .\app\web, dockerfile: Dockerfile}"])
+def test_a_build_context_of_windows(project: Project, build: str) -> None:
+    """It is the only error: the Dockerfile is looked for in the folder that is meant."""
+    folder = project({"compose.yaml": service(f"build: {build}"), "app/web/Dockerfile": ""})
+    printed = folder.run("check").stdout
+    assert (printed.count("can't run:"), printed.count("[windows-path]")) == (1, 1)
+
+
 def test_a_path_of_windows_from_a_variable(project: Project) -> None:
     """The fix has nothing of the variable's value."""
     fix = "write '/' between folders, and a path in the project"

@@ -12,7 +12,7 @@ from composeplat.compose.model import Build, BuildSecret
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
-from composeplat.compose.parse.windows_paths import refuse_windows_path
+from composeplat.compose.parse.windows_paths import meant_path, refuse_windows_path
 from composeplat.diagnostics import quoted
 
 #: A base image in a local folder.
@@ -71,12 +71,17 @@ def _context(place: Field, text: str) -> str:
         return OCI_LAYOUT + absolute(place, text.removeprefix(OCI_LAYOUT))
     if is_remote(text):
         return text
-    return absolute(place, "." if refuse_windows_path(place, text) else text)
+    if refuse_windows_path(place, text):
+        # The Dockerfile is looked for in the folder that is meant.
+        text = meant_path(text) or "."
+    return absolute(place, text)
 
 
 def _dockerfile(place: Field | None) -> str:
     text = place.text() if place else None
-    return "" if place is None or not text or refuse_windows_path(place, text) else text
+    if place is None or not text:
+        return ""
+    return meant_path(text) if refuse_windows_path(place, text) else text
 
 
 def _read_build(section: Section) -> Build:

@@ -28,9 +28,15 @@ def refuse_windows_path(place: Field, text: str) -> bool:
     """Report a path of Windows that names a file or folder; return whether it is one."""
     if not is_windows_path(text):
         return False
-    fix = "move it into the project" if re.match(_ABSOLUTE, text) else f"write {quoted(_slashed(text))}"
+    meant = meant_path(text)
+    fix = f"write {quoted(meant)}" if meant else "move it into the project"
     _report(place, fix if not _is_substituted(place) else "write '/' between folders, and a path in the project")
     return True
+
+
+def meant_path(text: str) -> str:
+    """Return the path that a relative one of Windows stands for; empty for one of a drive or a server."""
+    return "" if re.match(_ABSOLUTE, text) else _slashed(text)
 
 
 def refuse_windows_volume(place: Field, text: str) -> bool:
