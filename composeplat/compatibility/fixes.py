@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain, count
 
 from composeplat.compatibility.entries import Entry, yaml_text
-from composeplat.compatibility.host_rules import renamed_hosts, replace_hosts, written_variable
+from composeplat.compatibility.host_rules import HOST_VARIABLE, renamed_hosts, replace_hosts, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
 from composeplat.compatibility.key_fixes import (
     drop_gateway,
@@ -40,7 +40,7 @@ from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey, Report
 from composeplat.names import clean, is_dns_label
 from composeplat.plan import Plan
-from composeplat.plan.proxy_routes import find_proxy_route
+from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route
 from composeplat.registry.image_config import ImageFacts
 
 _COMPLETED = DependencyCondition.COMPLETED
@@ -49,6 +49,8 @@ _GIB = 1024**3
 _UNOPENED = ("forbidden-path", "outside-project")
 #: The parts of the path of a service's variables.
 _VARIABLE_DEPTH = 3
+#: Programs of images that keep data, which a command names before their options.
+_SERVERS = "mariadbd mongod mysqld postgres redis-server valkey-server"
 #: Names of folders that say nothing about the service.
 _VAGUE = "app config content data database db files home html lib log logs storage uploads var volume volumes www"
 
@@ -70,7 +72,8 @@ def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
 
 def _keeps_data(service: Service) -> bool:
     """Whether a service is the program of its image, with options at most, and has the data of it."""
-    has_own_program = service.entrypoint is not None or (service.command and not service.command[0].startswith("-"))
+    first = service.command[0] if service.command else "-"
+    has_own_program = service.entrypoint is not None or not (first.startswith("-") or first in _SERVERS.split())
     mounts = (mount for mount in service.mounts if not mount.read_only)
     return not has_own_program and any(find_program(mount.target, service.image) for mount in mounts)
 
@@ -212,14 +215,21 @@ class Fixes:
         return frozenset(d.service for service in waiting for d in service.depends_on if d.condition is _COMPLETED)
 
     def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Restart a server that Docker restarts after failures: one with a port, a check or its data is no job."""
+        """Restart a server that Docker restarts after failures: one with an address, a check or its data is no job."""
         parent, key = tuple(map(str, diagnostic.path[:-1])), diagnostic.path[-1]
         service = self._loaded.project.services[parent[1]]
-        has_port = service.ports or any(use.port for use in self.uses[service.name])
-        if service.name in self._awaited or not (has_port or service.health_check or _keeps_data(service)):
+        if service.name in self._awaited or not self._is_server(service):
             return ()
         value = "any" if key == "condition" else "unless-stopped"
         return (Entry(parent, f"{key}: {value}", "A server, which is restarted when it ends."),)
+
+    def _route_of(self, service: Service) -> ProxyRoute | None:
+        return find_proxy_route(self._loaded.origins, self._loaded.project, service)
+
+    def _is_server(self, service: Service) -> bool:
+        is_addressed = any(use.port or HOST_VARIABLE.search(use.where) for use in self.uses[service.name])
+        has_address = is_addressed or service.ports or self._route_of(service)
+        return bool(has_address or service.health_check or _keeps_data(service))
 
     def _write_process_or_publish(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Write the program of an image, which the limits of ``ulimits`` are set for; publish the route of a proxy."""
@@ -230,7 +240,7 @@ class Fixes:
         if rest == ["ulimits"]:
             image = self._images.get(service.image) if service.is_pulled else None
             return process_entries(service, image) if isinstance(image, ImageFacts) else ()
-        route = find_proxy_route(self._loaded.origins, self._loaded.project, service)
+        route = self._route_of(service)
         is_route = route is not None and self._loaded.origins.written_at(route.path) == diagnostic.path
         if route is None or not is_route:
             return ()

@@ -24,7 +24,7 @@ from composeplat.diagnostics import PathKey
 from composeplat.names import clean, is_dns_label
 
 #: A variable of such a name may be the host alone; elsewhere the same word may be the name of a database.
-_HOST_VARIABLE = re.compile(r"HOST|ADDR|SERVER|UR[IL]|ENDPOINT|BROKER|NODE|PEER|UPSTREAM", re.IGNORECASE)
+HOST_VARIABLE = re.compile(r"HOST|ADDR|SERVER|UR[IL]|ENDPOINT|BROKER|NODE|PEER|UPSTREAM", re.IGNORECASE)
 _LOOPBACK = "localhost"
 _RUN_IT = "run what listens there as a service, or write an address that pods reach"
 _OTHER_SERVER = (
@@ -159,14 +159,14 @@ def _linked_names(document: Node | None, services: Iterable[str]) -> dict[str, l
 
 def _hosts_in(text: str, variable: str, renamed: Table[str, str]) -> Iterator[str]:
     """Yield the names in a text that are hosts; the value of a variable may be the host alone."""
-    if text in renamed and _HOST_VARIABLE.search(variable):
+    if text in renamed and HOST_VARIABLE.search(variable):
         yield text
     yield from (name for found in _HOST.finditer(text) if (name := found[2].rstrip(".")) in renamed)
 
 
 def replace_hosts(text: str, variable: str, renamed: Table[str, str]) -> str:
     """Replace the names in a text that are hosts; the value of a variable may be the host alone."""
-    if text in renamed and _HOST_VARIABLE.search(variable):
+    if text in renamed and HOST_VARIABLE.search(variable):
         return renamed[text]
 
     def replace(found: re.Match[str]) -> str:
@@ -174,7 +174,7 @@ def replace_hosts(text: str, variable: str, renamed: Table[str, str]) -> str:
         return f"{found[1]}{renamed.get(name, name)}{found[2][len(name) :]}"
 
     def replace_default(found: re.Match[str]) -> str:
-        is_host = found[1][0] != "$" or found[3] != "}" or (found[0] == text and _HOST_VARIABLE.search(variable))
+        is_host = found[1][0] != "$" or found[3] != "}" or (found[0] == text and HOST_VARIABLE.search(variable))
         return f"{found[1]}{renamed.get(found[2], found[2])}{found[3]}" if is_host else found[0]
 
     return _HOST.sub(replace, _DEFAULT.sub(replace_default, text))

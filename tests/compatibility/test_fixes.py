@@ -511,7 +511,13 @@ _RESTARTED = "    restart: unless-stopped"
             id="of deploy",
         ),
         pytest.param("restart: on-failure}, app: {image: x, command: 'http://web:80'", _RESTARTED, id="an address"),
+        pytest.param("restart: on-failure}, app: {image: x, environment: {A_HOST: web}", _RESTARTED, id="a host"),
         pytest.param("restart: on-failure}, app: {image: x, environment: {NAME: web}", "", id="no server"),
+        pytest.param(
+            "restart: on-failure, labels: {traefik.http.routers.a.rule: a}", _RESTARTED, id="a route of a proxy"
+        ),
+        pytest.param("restart: on-failure, environment: [VIRTUAL_HOST=a.example]", _RESTARTED, id="a host of a proxy"),
+        pytest.param("restart: on-failure, labels: {traefik.enable: 'false'}", "", id="another label"),
     ],
 )
 def test_server_that_is_restarted_after_failures(project: Project, keys: str, line: str) -> None:
@@ -531,6 +537,7 @@ def test_server_that_is_restarted_after_failures(project: Project, keys: str, li
     [
         ("volumes: ['d:/data/db']", True),
         ("volumes: ['d:/data/db'], command: [--replSet, rs0]", True),
+        ("volumes: ['d:/data/db'], command: mongod --auth", True),
         ("volumes: ['d:/data/db'], command: mongorestore", False),
         ("volumes: ['d:/data/db'], entrypoint: [backup]", False),
         ("volumes: ['d:/data/db:ro']", False),
