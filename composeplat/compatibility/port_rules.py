@@ -39,15 +39,16 @@ _PORT_AFTER_HOST = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _HOST_VARIABLE = re.compile(r"(.+[_.])(?:HOST|HOSTNAME|HOST_NAME|SERVER|ADDR|ADDRESS)", re.ASCII)
-_PORT_ENDINGS = ("PORT", "PORT_NUMBER")
+_PORT_ENDINGS = ("PORT", "PORT_NUMBER", "PUBLISH_PORT", "SUBSCRIBE_PORT")
 _NUMBER = re.compile(r"\d{2,5}", re.ASCII)
 #: Files of a mounted folder that no program of a container reads its configuration from.
 _NO_CONFIGURATION = re.compile(r"(?:.*/)?(?:(?:docker-)?compose[\w.-]*\.ya?ml|[^/]*\.md)", re.IGNORECASE)
-#: Variables that list the other servers of a cluster, and the port at which these talk to each other.
+#: Variables that list the other servers of a cluster, and the ports at which these talk to each other.
 _CLUSTER_PORTS = {
-    "CASSANDRA_SEEDS": 7000,
-    "DISCOVERY.SEED_HOSTS": 9300,
-    "DISCOVERY.ZEN.PING.UNICAST.HOSTS": 9300,
+    "CASSANDRA_SEEDS": (7000,),
+    "DISCOVERY.SEED_HOSTS": (9300,),
+    "DISCOVERY.ZEN.PING.UNICAST.HOSTS": (9300,),
+    "SE_EVENT_BUS_HOST": (4442, 4443),
 }
 #: The members of a cluster that one joins: of Consul, Nomad, Vault, CockroachDB and the like, and of Galera.
 _JOINED = re.compile(
@@ -156,8 +157,8 @@ def _addresses_of_variables(variables: Mapping[str, str]) -> Iterator[tuple[str,
     """Yield the hosts whose ports are in other variables, as in DB_HOST and DB_PORT, or follow from the name."""
     by_name = {name.upper(): (name, value) for name, value in variables.items()}
     for capitals, (name, value) in by_name.items():
-        if capitals in _CLUSTER_PORTS:
-            yield from ((host.strip(), _CLUSTER_PORTS[capitals], name) for host in value.split(","))
+        for port in _CLUSTER_PORTS.get(capitals, ()):
+            yield from ((host.strip(), port, name) for host in value.split(","))
         if found := _HOST_VARIABLE.fullmatch(capitals):
             ports = (by_name.get(f"{found[1]}{ending}", ("", "")) for ending in _PORT_ENDINGS)
             numbers = ((where, int(port)) for where, port in ports if _NUMBER.fullmatch(port))

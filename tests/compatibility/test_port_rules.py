@@ -69,6 +69,16 @@ FILES = {
             id="several-ports",
         ),
         pytest.param("environment: {CASSANDRA_SEEDS: 'x, mq'}", "7000 by 'app' (CASSANDRA_SEEDS)", id="a-cluster"),
+        pytest.param(
+            "environment: {SE_EVENT_BUS_HOST: mq}",
+            "4442 by 'app' (SE_EVENT_BUS_HOST), 4443 by 'app' (SE_EVENT_BUS_HOST), 5672 by 'app' (SE_EVENT_BUS_HOST)",
+            id="a-hub",
+        ),
+        pytest.param(
+            "environment: {B_SERVER: 'http://mq:5672', A_HOST: mq, A_PUBLISH_PORT: 70, A_SUBSCRIBE_PORT: 81}",
+            "81 by 'app' (A_SUBSCRIBE_PORT), 5672 by 'app' (B_SERVER)",
+            id="ports-of-a-hub",
+        ),
         pytest.param("volumes: ['./split.xml:/app.xml']", "9440 by 'app' (app.xml)", id="xml"),
         pytest.param("volumes: ['./split.yml:/app.yml']", "9441 by 'app' (app.yml)", id="yaml"),
         pytest.param("volumes: ['./split.json:/app.json']", "9442 by 'app' (app.json)", id="json"),
