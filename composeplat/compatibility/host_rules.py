@@ -3,8 +3,9 @@
 Owns how such names are found and replaced; a message never quotes the text around one.
 A name with an underscore is a host for Docker, and no Kubernetes object can have it. A ``container_name``, a
 ``hostname`` and an alias, also that of a link, are hosts too, which no object has without full mode; so is a name that
-Compose gives to a container, such as ``shop-db-1``, and an address that a file gives to a service, which no object ever
-has. The text that has such a name must change. So must one with a host that only Docker has.
+Compose gives to a container, such as ``shop-db-1``, or Swarm to all of them, as ``tasks.db``, and an address that a
+file gives to a service, which no object ever has. The text that has such a name must change. So must one with a host
+that only Docker has.
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ def renamed_hosts(loaded: Loaded) -> dict[str, str]:
     return found
 
 
-def _container_names(loaded: Loaded, service: str) -> tuple[str, str]:
-    """Return the names that Compose gives to the first container of a service, and that its first version gave."""
+def _container_names(loaded: Loaded, service: str) -> tuple[str, ...]:
+    """Return the names of a service's containers: the first one of Compose, also of its first version; all of Swarm."""
     project = loaded.variables.lookup("COMPOSE_PROJECT_NAME")
-    return f"{project}-{service}-1", f"{project}_{service}_1"
+    return f"{project}-{service}-1", f"{project}_{service}_1", f"tasks.{service}"
 
 
 def _further_names(document: Node | None, service: str) -> Iterator[str]:

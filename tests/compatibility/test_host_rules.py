@@ -184,10 +184,10 @@ def test_a_link_that_names_no_host(project: Project, links: str) -> None:
     assert "unresolvable-host" not in [finding.diagnostic.code for finding in found]
 
 
-@pytest.mark.parametrize("address", ["demo-db-1", "demo_db_1"])
+@pytest.mark.parametrize("address", ["demo-db-1", "demo_db_1", "tasks.db"])
 @pytest.mark.parametrize("full", [False, True])
 def test_names_of_containers(project: Project, address: str, *, full: bool) -> None:
-    """Compose's own names of containers are hosts for Docker; no pod has them."""
+    """Compose's own names of containers are hosts for Docker, and Swarm's; no pod has them."""
     text = (
         f"name: shop\nservices:\n  db: {{image: db}}\n  app: {{image: app, environment: {{A: 'pg://{address}/x'}}}}\n"
     )
