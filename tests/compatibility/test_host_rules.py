@@ -106,7 +106,7 @@ def test_many_hosts(project: Project) -> None:
     [
         pytest.param("environment: {URL: 'pg://u:$P@my_db/my_db'}", (".environment.URL", ""),
                      [SET, '      URL: "pg://u:$P@my-db/my_db"'], id="a-url"),
-        pytest.param("environment: ['DB_HOST=my_db', 'DB_NAME=my_db']", (".environment", " (DB_HOST)"),
+        pytest.param("environment: ['DB_HOST=my_db', 'DB_NAME=my_db']", (".environment.DB_HOST", ""),
                      [SET, "      DB_HOST: my-db"], id="a-list"),
         pytest.param("env_file: app.env", (".env_file.DB_HOST", ""), [SET, "      DB_HOST: my-db"], id="an-env-file"),
         pytest.param("env_file: url.env", (".env_file.URL", ""), [], id="a-url-in-an-env-file"),
@@ -209,6 +209,16 @@ def test_a_host_name_of_no_container(project: Project, name: str) -> None:
     text = f"services: {{db: {{image: a, hostname: {name}}}, a: {{image: a, environment: {{DB_HOST: {name}}}}}}}"
 
     assert "unresolvable-host" not in [f.diagnostic.code for f in check(project(text)).all_findings]
+
+
+@pytest.mark.parametrize("other", ["{B: b}", "[B=b]"])
+def test_a_variable_of_several_files(project: Project, other: str) -> None:
+    """The place is that of the variable, also where another file sets others of the service."""
+    folder = project(TEXT.format("environment: {A: 'pg://my_db:1'}"))
+    folder.write({"compose.override.yml": f"services: {{app: {{environment: {other}}}}}"})
+    (span,) = (f.diagnostic.span for f in check(folder).all_findings if f.diagnostic.code == "unresolvable-host")
+
+    assert (span.source.name, span.line) == ("compose.yaml", 3)
 
 
 def test_each_finding_has_its_own_entry(project: Project) -> None:

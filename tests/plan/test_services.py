@@ -125,7 +125,12 @@ def test_a_route_of_traefik(project: Project, keys: str, port: str, more: str) -
             "Traefik",
             "81",
         ),
-        ("environment: [VIRTUAL_HOST=a.b, 'VIRTUAL_PORT=$P']", "environment", "nginx-proxy (VIRTUAL_HOST)", "PORT"),
+        (
+            "environment: [VIRTUAL_HOST=a.b, 'VIRTUAL_PORT=$P']",
+            "environment.VIRTUAL_HOST",
+            "nginx-proxy (VIRTUAL_HOST)",
+            "PORT",
+        ),
     ],
 )
 def test_a_route_of_another_proxy(project: Project, keys: str, place: str, proxy: str, port: str) -> None:

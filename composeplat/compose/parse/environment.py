@@ -28,6 +28,8 @@ def parse_environment(service: Section) -> dict[str, str | None]:
             _report_name(place, name, value, is_item=isinstance(whole.node, Sequence) if whole else False)
             continue
         variables[name] = place.variable(name) if value is None else value
+        # A list, which files that are merged give too, has the variable at a number.
+        place.ctx.origins.put((*place.path[:-1], name), place.node)
         template = describe_template(variables[name] or "")
         if template:
             place.report("swarm-template", f"{template[0]}: the text stays as it is", template[1])
