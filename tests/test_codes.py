@@ -456,6 +456,7 @@ def test_every_code_has_a_definition() -> None:
         "unresolvable-host",
         "own-name-listener",
         "docker-only-host",
+        "local-url",
         "unexposed-port",
         "wrong-architecture",
         "no-storage-class",

@@ -56,6 +56,13 @@ CLUSTER_CODES: dict[str, Code] = {
         effect=_LOST,
         many=True,
     ),
+    "local-url": Code(
+        _W,
+        "A URL of this machine leads browsers to a published port of Docker; in a cluster the service has another URL.",
+        "Write the URL that the service has in a cluster.",
+        effect=_LOST,
+        many=True,
+    ),
     "unexposed-port": Code(
         _W,
         "A service names a port of its container that its image does not expose, and the image exposes others.",

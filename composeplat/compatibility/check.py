@@ -23,6 +23,7 @@ from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.listener_rules import check_listeners
 from composeplat.compatibility.port_rules import check_ports
+from composeplat.compatibility.url_rules import check_local_urls
 from composeplat.compose.init_jobs import without_init_jobs
 from composeplat.compose.keys import effect_of, is_honored_in_full_mode
 from composeplat.compose.load import Loaded
@@ -112,6 +113,7 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     check_ports(checker, images, fixes.uses)
     check_hosts(checker, fixes.hosts)
     check_listeners(checker)
+    check_local_urls(checker, plan, loaded.document)
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

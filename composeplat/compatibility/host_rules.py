@@ -184,7 +184,7 @@ def replace_hosts(text: str, variable: str, renamed: Table[str, str]) -> str:
 def _texts(checker: Checker, service: Service) -> Iterator[_Text]:
     path = ("services", service.name)
     for variable, value in service.variables.items():
-        yield _Text(variable, value, _variable_path(checker, service, variable))
+        yield _Text(variable, value, variable_path(checker, service, variable))
     checked = service.health_check.command if service.health_check is not None else ()
     for key, args in (("entrypoint", service.entrypoint), ("command", service.command), ("healthcheck", checked)):
         yield _Text(key, "\n".join(args or ()), (*path, key))
@@ -194,7 +194,7 @@ def _texts(checker: Checker, service: Service) -> Iterator[_Text]:
         yield _Text(name, text, file_mount_path(service.name, index))
 
 
-def _variable_path(checker: Checker, service: Service, variable: str) -> PathKey:
+def variable_path(checker: Checker, service: Service, variable: str) -> PathKey:
     path: PathKey = ("services", service.name, "environment")
     if variable not in service.environment:
         return ("services", service.name, "env_file", variable)

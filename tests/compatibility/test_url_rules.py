@@ -1,0 +1,81 @@
+"""URLs of this machine, by which browsers reach published ports in Docker alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compatibility.test_check import check
+from tests.conftest import Project
+
+API = "services:\n  api: {{image: a, ports: ['8000:8000', '5432:5432', '127.0.0.1:9100:9100']}}\n"
+TEXT = API + "  web: {{image: w, ports: ['3000:80'], {}}}\n"
+
+
+def found(project: Project, keys: str, **more: str) -> list[tuple[str, str]]:
+    folder = project({"compose.yaml": TEXT.format(keys), "Dockerfile": "FROM a\n", **more})
+    findings = (f.diagnostic for f in check(folder).all_findings if f.diagnostic.code == "local-url")
+    return [(d.message.partition(" by a URL")[0], d.hint) for d in findings]
+
+
+def url(endpoint: str, scheme: str = "https") -> str:
+    return f"{scheme}://{endpoint}-${{PLATFORM_NAMESPACE}}.${{PLATFORM_DOMAIN}}"
+
+
+LISTED = '["http://localhost:3000","http://localhost:8000","http://localhost:1"]'
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "written"),
+    [
+        pytest.param("environment: {U: 'http://localhost:8000/v1'}", "environment.U", url("api"), id="a map"),
+        pytest.param("environment: ['U=ws://127.0.0.1:8000']", "environment.U", url("api", "wss"), id="a list"),
+        pytest.param("environment: {U: '${V-http://localhost:8000}'}", "environment.U", url("api"), id="a default"),
+        pytest.param("environment: {U: 'http://localhost:3000'}", "environment.U", url("web"), id="its own"),
+        pytest.param("build: {args: {U: 'http://localhost:8000'}}", "build.args.U", url("api"), id="an argument"),
+        pytest.param("build: {args: ['U=http://localhost:8000']}", "build.args", url("api"), id="arguments"),
+        pytest.param(f"environment: {{U: '{LISTED}'}}", "environment.U", f"{url('web')}, {url('api')}", id="several"),
+    ],
+)
+def test_local_url(project: Project, keys: str, place: str, written: str) -> None:
+    """It leads to a service that has another URL in a cluster, which the hint has."""
+    ((message, hint),) = found(project, keys)
+
+    assert message.startswith(f"services.web.{place} leads browsers to '")
+    assert hint == f"write {written}, in compose.platform.yaml"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("environment: {U: 'http://localhost:80/health http://localhost'}", id="its own port"),
+        pytest.param("environment: {U: 'http://localhost:8001 http://localhost.example.com:8000'}", id="others"),
+        pytest.param("environment: {U: 'http://localhost:5432 http://localhost:9100'}", id="ports that are not public"),
+        pytest.param("environment: {U: 'redis://localhost:8000 localhost:8000'}", id="no page"),
+        pytest.param("network_mode: host, environment: {U: 'http://localhost:8000'}", id="the network of this machine"),
+    ],
+)
+def test_other_urls(project: Project, keys: str) -> None:
+    """A service may ask itself, and what has no URL in a cluster has none to write."""
+    assert found(project, keys) == []
+
+
+def test_the_url_of_the_hint(project: Project) -> None:
+    """Nothing is left where it is written, and the service gets it."""
+    text = TEXT.format("environment: {U: 'http://localhost:8000'}")
+    over = f"services: {{web: {{environment: {{U: '{url('api')}'}}}}}}"
+    folder = project({"compose.yaml": text, "compose.platform.yaml": over})
+
+    assert "local-url" not in folder.run("check", "--domain", "example.com", "--namespace", "team").stdout
+    assert (
+        "U: https://api-team.example.com\n"
+        in folder.run("config", "--domain", "example.com", "--namespace", "team").stdout
+    )
+
+
+def test_an_endpoint_of_the_file(project: Project) -> None:
+    """A path of the route is part of the URL."""
+    routes = "endpoints: {all: [{path: /api, service: api, port: 8000}]}"
+    folder = project(TEXT.format("environment: {U: 'http://localhost:8000'}") + routes)
+    (hint,) = (f.diagnostic.hint for f in check(folder).all_findings if f.diagnostic.code == "local-url")
+
+    assert hint == f"write {url('all')}/api, in compose.platform.yaml"
