@@ -183,14 +183,23 @@ def test_what_no_image_can_have(project: Project, volume: str, hint: str) -> Non
     assert [d.hint.startswith(hint) for d in found if d.code == "not-in-image"] == [True]
 
 
-@pytest.mark.parametrize(("volume", "is_kept"), [("../x:/x", True), ("../x:/x:ro", False)])
+@pytest.mark.parametrize(
+    ("volume", "is_kept"),
+    [
+        ("../x:/x", True),
+        ("../x:/x:ro", False),
+        ("../x:/etc/x.conf", False),
+        ("./tool:/usr/bin/tool", False),
+    ],
+)
 def test_what_a_program_may_write(project: Project, volume: str, *, is_kept: bool) -> None:
-    """The hint about a folder outside the context has a named volume too, unless it is read-only."""
-    text = f"services: {{web: {{build: ., volumes: ['{volume}']}}}}"
-    diagnostics = project({"compose.yaml": text, "Dockerfile": ""}).read().loaded.report.sorted()
-    (hint,) = (found.hint for found in diagnostics if found.code == "not-in-image")
+    """The hint about a folder outside the context has a named volume too; not for a file, which a volume is not."""
+    text = f"services: {{web: {{build: ./app, volumes: ['{volume}']}}}}"
+    folder = project({"compose.yaml": text, "app/Dockerfile": "", "tool": ""})
+    (hint,) = (found.hint for found in folder.read().loaded.report.sorted() if found.code == "not-in-image")
 
     assert ("to keep what is written there, use a named volume: 'x:/x'" in hint) == is_kept
+    assert ("named volume" in hint) == is_kept
 
 
 def test_outside_the_project(project: Project) -> None:

@@ -61,7 +61,10 @@ def check_host_volume(
 def _instead_of_folder(mount: Mount, volume: str) -> str:
     if files.is_system_path(Path(mount.source)):
         return instead_of_system_path(mount.source, mount.target)
-    return _COPY if mount.read_only else f"{_COPY}; to keep what is written there, use a named volume: {volume}"
+    is_file = looks_like_file(mount.target) or os.path.isfile(mount.source)
+    return (
+        _COPY if mount.read_only or is_file else f"{_COPY}; to keep what is written there, use a named volume: {volume}"
+    )
 
 
 def check_shared_data(checker: Checker, services: Iterable[Service], data: Mapping[PathKey, str]) -> None:
