@@ -27,7 +27,7 @@ from composeplat.compatibility.key_fixes import (
 from composeplat.compatibility.listener_rules import listen_everywhere, may_listen_everywhere
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_joined, find_uses, unreachable_ports
 from composeplat.compatibility.route_fixes import RouteFixes
-from composeplat.compose.data_paths import find_program, looks_like_file
+from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
 from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
@@ -160,6 +160,7 @@ class Fixes:
         if (
             not self._is_data(mount)
             or is_file
+            or is_database_file(mount.source)
             or not target
             or (looks_like_file(target) and diagnostic.code != "host-data")
         ):

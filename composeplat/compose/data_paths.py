@@ -157,6 +157,11 @@ def _has_name(image: str, parts: str) -> bool:
     return not parts or any(part in image.lower() for part in parts.split())
 
 
+def is_database_file(name: str) -> bool:
+    """Whether a file is one of SQLite's by its usual name; those beside a database have its name and an end."""
+    return re.search(r"[^/]\.(?:db3?|sqlite3?)(?:-journal|-shm|-wal)?\Z", name, re.IGNORECASE) is not None
+
+
 def looks_like_file(target: str) -> bool:
     """Whether a path in a container is rather a file than a folder.
 

@@ -202,6 +202,47 @@ def test_what_a_program_may_write(project: Project, volume: str, *, is_kept: boo
     assert ("named volume" in hint) == is_kept
 
 
+MAGIC = "SQLite format 3\0"
+
+
+@pytest.mark.parametrize(
+    ("volume", "service", "found"),
+    [
+        ("./app.db:/app/app.db", "image: a", "a database of this machine"),
+        ("./app.db:/app/app.db", "build: .", "a database of this machine"),
+        ("./app.db:/app/app.db:ro", "image: a", ""),
+        ("./zone.db:/etc/bind/zone.db", "image: a", ""),
+        ("./data:/app/data", "image: a", "a folder of this machine with 'a.db' and 'a.db-wal' alone"),
+        ("./data:/app/data", "build: .", ""),
+        ("./lite:/app/data", "build: .", "a folder of this machine with 'a.sqlite3' alone"),
+        ("./zones:/etc/bind", "image: a", ""),
+        ("./mixed:/app", "image: a", ""),
+    ],
+)
+def test_databases(project: Project, volume: str, service: str, found: str) -> None:
+    """A database of SQLite is data; a file of that name with something else is not, and code is beside others."""
+    files = {
+        "Dockerfile": "",
+        "app.db": MAGIC,
+        "zone.db": "$TTL 1",
+        "data/a.db": MAGIC,
+        "data/a.db-wal": "x",
+        "lite/a.sqlite3": MAGIC,
+        "zones/zone.db": "$TTL 1",
+        "mixed/a.db": MAGIC,
+        "mixed/app.py": "x",
+    }
+    folder = project({"compose.yaml": f"services: {{web: {{{service}, volumes: ['{volume}']}}}}", **files})
+    report = folder.read().loaded.report.sorted()
+
+    assert [d.message for d in report if d.code == "host-data"] == (
+        [f"services.web.volumes[0] mounts {found}: what is written there is lost with the pod"] if found else []
+    )
+    folder.run("init", "--yes")
+    written = folder.path / "compose.platform.yaml"
+    assert written.exists() == found.startswith("a folder")
+
+
 def test_outside_the_project(project: Project) -> None:
     """Whether a folder outside the project exists is not looked up; the image can't have it."""
     text = "services: {web: {build: ., volumes: ['../gone:/app/data']}}"

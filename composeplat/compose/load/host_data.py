@@ -12,17 +12,21 @@ from itertools import islice
 from pathlib import Path
 
 from composeplat.compose.check_files import OTHERS_READ
-from composeplat.compose.data_paths import find_program, looks_like_file
-from composeplat.compose.model import HOST, Build, Mount, Project, Service
+from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
+from composeplat.compose.model import HOST, Build, HostFile, Mount, Project, Service
 from composeplat.compose.origins import Checker, literal_target, mount_path
 from composeplat.compose.system_paths import instead_of_system_path
-from composeplat.diagnostics import PathKey, quoted
+from composeplat.diagnostics import PathKey, join_some, quoted
 from composeplat.names import clean, folder_name, suggest_volume
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
 #: Files by which git keeps a folder that is empty otherwise.
 _KEEPERS = frozenset((".gitkeep", ".keep", ".gitignore"))
+_MAX_ENTRIES, _MAX_LISTED = 32, 4
+#: How SQLite's databases begin, and the ends of the names of the files beside them.
+_MAGIC, _BESIDE = b"SQLite format 3\0", ("-journal", "-shm", "-wal")
+_OWN_FOLDER = "let the program keep it in a folder of its own, with a named volume there"
 _COPY = "copy it into the image: COPY in the Dockerfile, with its folder in the context or in additional_contexts"
 
 
@@ -43,10 +47,11 @@ def check_host_volume(
 
     Return whether it holds data.
     """
-    folder = "" if mount.read_only or _is_file(mount) else _describe_data(service, mount, root)
-    if folder:
-        hint = f"to keep it, use a named volume: {volume_for(checker, mount, path, taken)}"
-        checker.add("host-data", path, f"mounts {folder}: what is written there is lost with the pod", hint)
+    data = "" if mount.read_only else _describe_data(service, mount, root)
+    if data:
+        volume = f"to keep it, use a named volume: {volume_for(checker, mount, path, taken)}"
+        hint = _OWN_FOLDER if _is_database(mount, root) else volume
+        checker.add("host-data", path, f"mounts {data}: what is written there is lost with the pod", hint)
     elif service.build is not None and not _is_in_context(mount.source, service.build):
         message = (
             "is a host volume of a service that is built, outside the build context: the container does not have it"
@@ -55,7 +60,7 @@ def check_host_volume(
         checker.add("not-in-image", path, message, fix)
     if service.build is None:
         _check_readable(checker, service, mount, path)
-    return bool(folder)
+    return bool(data)
 
 
 def _instead_of_folder(mount: Mount, volume: str) -> str:
@@ -97,7 +102,11 @@ def _check_readable(checker: Checker, service: Service, mount: Mount, path: Path
 
 
 def _describe_data(service: Service, mount: Mount, root: ProjectRoot) -> str:
-    """Describe a folder that holds data: at a known path of a program, or without a file; empty for every other."""
+    """Describe a folder that holds data: at a known path of a program, or without other files; or a database."""
+    if _is_database(mount, root):
+        return "a database of this machine"
+    if _is_file(mount):
+        return ""
     program = find_program(mount.target, service.image)
     return f"a folder of this machine where {program} keeps its data" if program else _describe_folder(mount, root)
 
@@ -115,16 +124,33 @@ def volume_for(checker: Checker, mount: Mount, path: PathKey, taken: Container[s
     return suggest_volume(name, target, owner=str(path[1]) if name in taken else "")
 
 
+def _is_database(mount: Mount, root: ProjectRoot) -> bool:
+    """Whether a mount is a database in a single file, by its name alone where it was not read."""
+    source = Path(mount.source)
+    if not is_database_file(source.name):
+        return False
+    if mount.content is None:
+        return root.allows(source) and source.is_file()
+    return not mount.content.is_folder and all(map(_is_sqlite, mount.content.files or ()))
+
+
+def _is_sqlite(file: HostFile) -> bool:
+    """Whether a file is empty or one of SQLite's, where its name says so: zones of DNS servers have such names too."""
+    begins = file.content.startswith(_MAGIC) if file.content else True
+    return begins or file.path.endswith(_BESIDE)
+
+
 def _is_file(mount: Mount) -> bool:
     return mount.content is not None and not mount.content.is_folder
 
 
 def _describe_folder(mount: Mount, root: ProjectRoot) -> str:
-    """Describe a folder without a file of its own; empty for every other path."""
+    """Describe a folder without files but databases; empty for every other path."""
     if mount.content is not None:
         found = mount.content.files
-        hidden = mount.content.has_hidden
-        return "" if found is None else _describe_files({Path(file.path).name for file in found}, has_hidden=hidden)
+        names = {Path(file.path).name for file in found or ()}
+        is_other = found is None or not all(Path(file.path).name in _KEEPERS or _is_sqlite(file) for file in found)
+        return "" if is_other else _describe_files(names, has_hidden=mount.content.has_hidden)
     source = Path(mount.source)
     if not root.allows(source) or looks_like_file(mount.target):
         return ""
@@ -132,16 +158,18 @@ def _describe_folder(mount: Mount, root: ProjectRoot) -> str:
         return "a folder that does not exist on this machine"
     try:
         with os.scandir(source) as entries:
-            return _describe_files({entry.name for entry in islice(entries, len(_KEEPERS) + 1)})
+            names = {entry.name for entry in islice(entries, _MAX_ENTRIES)}
+            return "" if any(name.endswith(".db") for name in names) else _describe_files(names)
     except OSError:
         return ""
 
 
 def _describe_files(names: set[str], *, has_hidden: bool = False) -> str:
     """Describe a folder by the names in it; empty if it has files of its own."""
-    if not names <= _KEEPERS:
+    if len(names) == _MAX_ENTRIES or not all(name in _KEEPERS or is_database_file(name) for name in names):
         return ""
-    kept = " and ".join(map(quoted, sorted(names)))
+    listed = [quoted(name) for name in sorted(names)]
+    kept = join_some(listed, _MAX_LISTED) if len(listed) > _MAX_LISTED else " and ".join(listed)
     if has_hidden:
         others = f"entries except {kept}" if kept else "entries"
         return f"a folder of this machine whose {others} are all covered by other mounts"
