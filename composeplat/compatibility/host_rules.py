@@ -40,7 +40,7 @@ _OF_DOCKER = {
     ),
     "127.0.0.11": ("is Docker's DNS server", _OTHER_SERVER),
 }
-_HOST_OF_DOCKER = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _OF_DOCKER))})(?![\w-]|\.\w)")
+_HOST_OF_DOCKER = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, _OF_DOCKER))})(?![\w-]|\.\w)(?::(\d{{1,5}}))?")
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _COMMENT = re.compile(r"^[ \t]*[#;].*", re.MULTILINE)
 _HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
@@ -71,12 +71,13 @@ class _Text:
 
 def check_hosts(checker: Checker, renamed: Table[str, str]) -> None:
     """Report texts that have a host which no cluster has: one of ``renamed``, or one that only Docker has."""
+    published = _published(checker)
     for service in checker.project.services.values():
         given = {name for name, _ in service.container.names.hosts}
         _check_given(checker, service, renamed)
         for text in _texts(checker, service):
             _check_renamed(checker, text, renamed)
-            _check_docker(checker, text, given)
+            _check_docker(checker, text, given, published)
 
 
 def _check_renamed(checker: Checker, text: _Text, renamed: Table[str, str]) -> None:
@@ -96,12 +97,26 @@ def _check_given(checker: Checker, service: Service, renamed: Table[str, str]) -
             checker.add("unresolvable-host", ("services", service.name, "extra_hosts"), message, hint)
 
 
-def _check_docker(checker: Checker, text: _Text, given: Container[str]) -> None:
-    """Report hosts of Docker; in full mode ``extra_hosts`` may give one an address."""
-    for host in dict.fromkeys(_HOST_OF_DOCKER.findall(_COMMENT.sub("", text.text))):
+def _check_docker(checker: Checker, text: _Text, given: Container[str], published: Table[str, str]) -> None:
+    """Report hosts of Docker, once each; in full mode ``extra_hosts`` may give one an address."""
+    found: dict[str, str] = {}
+    for host, port in _HOST_OF_DOCKER.findall(_COMMENT.sub("", text.text)):
+        found[host] = found.get(host) or published.get(port, "")
+    for host, address in found.items():
         if host not in given:
             meaning, fix = _OF_DOCKER[host]
+            fix = f"write '{address}': this port of the machine is that of the service" if address else fix
             checker.add("docker-only-host", text.path, f"names {host}{text.source}, which {meaning}", fix)
+
+
+def _published(checker: Checker) -> dict[str, str]:
+    """Return the ports that Docker would publish on this machine, with the services' own addresses."""
+    return {
+        str(port.published): f"{clean(service.name)}:{port.target}"
+        for service in checker.project.services.values()
+        for port in service.ports
+        if port.published is not None
+    }
 
 
 def renamed_hosts(loaded: Loaded) -> dict[str, str]:

@@ -267,6 +267,24 @@ def test_hosts_of_docker(project: Project, keys: str, place: str, named: str) ->
     assert found.diagnostic.message.startswith(f"services.web.{place} names {named}, which ")
 
 
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("host.docker.internal:5433/x", "write 'my-db:5432': this port of the machine is that of the service"),
+        (
+            "host.docker.internal 172.17.0.1:80",
+            "run what listens there as a service, or write an address that pods reach",
+        ),
+    ],
+)
+def test_a_published_port_of_this_machine(project: Project, address: str, hint: str) -> None:
+    """A service that others reach by its published port has an address of its own."""
+    text = TEXT.format(f"environment: {{URL: 'pg://{address}'}}").replace("db}", "db, ports: ['5433:5432']}")
+    found = [f.diagnostic for f in check(project(text)).all_findings if f.diagnostic.code == "docker-only-host"]
+
+    assert {d.hint for d in found} == {hint}
+
+
 def test_hosts_in_a_config(project: Project) -> None:
     """Full mode mounts configs, whose hosts are found at their place, and do not keep it off."""
     more = "configs: {c: {content: 'http://my_db:80 http://host.docker.internal'}}\n"
