@@ -63,6 +63,19 @@ def test_variables(project: Project) -> None:
     assert hints(project, {".env.example": "OTHER=1\nTAG=1"})["used"] == copy
 
 
+@pytest.mark.parametrize("beside", [{}, {"docker/.env": "OTHER=1"}])
+def test_an_env_file_that_is_not_read(project: Project, beside: dict[str, str]) -> None:
+    """With `-f`, the `.env` of the current folder is not read: the hint names it, and the option that reads it."""
+    text = "services: {web: {image: 'a:${TAG}-${NONE}'}}"
+    folder = project({"docker/compose.yaml": text, ".env": "TAG=7", **beside})
+    printed = folder.run("config", "-f", "docker/compose.yaml").stderr
+    given = folder.run("config", "-f", "docker/compose.yaml", "--env-file", ".env")
+
+    assert printed.count("hint: give --env-file .env, which sets it: with -f, the one beside the Compose file is") == 1
+    assert printed.count("hint: set it, or write ${NONE:-default}") == 1
+    assert "image: a:7-\n" in given.stdout
+
+
 @pytest.mark.parametrize(
     ("files", "shell"),
     [

@@ -36,11 +36,12 @@ def example_hint(path: str | os.PathLike[str]) -> str:
 
 
 def hints_for_variables(
-    env_files: Iterable[str], shown: Callable[[str], str], read: Callable[[str], Mapping[str, str]]
+    env_files: Iterable[str], unread: str, shown: Callable[[str], str], read: Callable[[str], Mapping[str, str]]
 ) -> Callable[[str], str]:
-    """Return a function that has the fix for an unset variable, if the example of a missing env file sets it.
+    """Return a function that has the fix for an unset variable, if a file sets it that no option names.
 
-    The examples are read at the first call: most definitions have no such variable.
+    Such as the example of a missing env file, or the ``unread`` one of the current folder.
+    The files are read at the first call: most definitions have no such variable.
     """
 
     @cache
@@ -50,6 +51,9 @@ def hints_for_variables(
             if example := find_example(path):
                 hint = f"copy {quoted(shown(example))} to {quoted(shown(path))}, and set it there"
                 found.update(dict.fromkeys(read(example), hint))
+        if unread:
+            hint = f"give --env-file {shown(unread)}, which sets it: with -f, the one beside the Compose file is read"
+            found.update(dict.fromkeys(read(unread), hint))
         return found
 
     return lambda name: hints().get(name, "")

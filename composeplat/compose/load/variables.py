@@ -77,17 +77,18 @@ def project_variables(request: Request, first: Variables, folder: Path, sources:
 def _with_example(
     request: Request, shell: Variables, folders: list[Path], variables: Variables, sources: Sources
 ) -> Variables:
-    """Add hints about examples of env files, if there is no env file."""
-    is_wanted = not shell.flag("COMPOSE_DISABLE_ENV_FILE", default=False)
-    if not is_wanted or any(default_env_file(shell, folder) for folder in folders):
+    """Add hints about the env file of the current folder, if it is not read, and about examples, if there is none."""
+    if shell.flag("COMPOSE_DISABLE_ENV_FILE", default=False):
         return variables
+    missing = [] if any(default_env_file(shell, folder) for folder in folders) else folders
+    unread = "" if request.folder in folders else default_env_file(shell, request.folder)
 
     def read(path: str) -> Mapping[str, str]:
         root = project_root(request, Path(os.path.dirname(path)))
         return Sources(request, Report()).env(path, variables, root)
 
-    paths = [os.path.join(folder, ".env") for folder in folders]
-    return replace(variables, hint_for=hints_for_variables(paths, sources.shown, read))
+    paths = [os.path.join(folder, ".env") for folder in missing]
+    return replace(variables, hint_for=hints_for_variables(paths, unread, sources.shown, read))
 
 
 def default_env_file(variables: Variables, folder: Path) -> str:
