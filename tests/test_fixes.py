@@ -288,6 +288,9 @@ def test_a_text_where_a_list_is_wanted(project: Project) -> None:
             "write a list: depends_on: ['db']",
         )
     ]
+    lines = "services:\n  web:\n    image: a\n    environment:\n      A=1\n      B=2 3\n"
+    hints = [messages_and_hints(project, text)[0][1] for text in (lines, lines.replace(" 3", ""))]
+    assert hints == [f"write a list: environment: [{listed}]" for listed in ("'A=1 B=2 3'", "'A=1', 'B=2'")]
     assert messages_and_hints(project, "include: shared.yaml\n" + service("scale: 1")) == [
         ("error: include must be a list of files, not the text 'shared.yaml'", "write a list: include: ['shared.yaml']")
     ]

@@ -181,10 +181,12 @@ class Field:
             yield self.child(index, item)
 
     def _as_list(self) -> str:
-        """Suggest a list with this text as its only entry."""
+        """Suggest a list with this text as its only entry; YAML folds lines of NAME=value into one text."""
         if not isinstance(self.node, Scalar) or self.is_null or self.node.is_substituted:
             return ""
-        return f"write a list: {self.path[-1]}: [{quoted(self.node.text)}]"
+        parts = self.node.text.split()
+        entries = parts if all("=" in part for part in parts) else [self.node.text]
+        return f"write a list: {self.path[-1]}: [{', '.join(map(quoted, entries))}]"
 
     def _as_names(self) -> str:
         """Suggest keys in place of a list of names, by its first entry."""
