@@ -24,6 +24,13 @@ def service(keys: str) -> str:
     ("keys", "message", "hint"),
     [
         pytest.param(
+            "environment: [Asia/Tokyo]",
+            "error: services.web.environment[0] must have a name of letters, digits, '_', '-' and '.', not beginning"
+            " with a digit, not 'Asia/Tokyo'",
+            "write NAME=value, or leave it out",
+            id="no name",
+        ),
+        pytest.param(
             "environment: ['A = 1']",
             "error: services.web.environment[0] must have a name of letters, digits, '_', '-' and '.', not beginning"
             " with a digit, not 'A '",

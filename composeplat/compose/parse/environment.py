@@ -56,7 +56,9 @@ def _name_hint(name: str, value: str | None) -> str:
         return "write '=' after the name, not ':'"
     if other := name_without_colons(name):
         return f"write {quoted(other)}: .NET reads '__' as ':'"
-    return "leave out the spaces around '='" if name != name.strip() else pasted_hint(name)
+    if name != name.strip():
+        return "leave out the spaces around '='"
+    return pasted_hint(name) or ("write NAME=value, or leave it out" if value is None else "")
 
 
 def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
