@@ -26,7 +26,7 @@ from composeplat.system.records import mutable
 
 _MAX_BYTES = 4 * 1024 * 1024
 _MAX_LISTED = 8
-_DEFAULT_NAMESPACE = "default"
+DEFAULT_NAMESPACE = "default"
 _AUTHORITY, _INSECURE = "certificate-authority", "insecure-skip-tls-verify"
 #: As kubectl reads YAML; for the reader of this project ``yes`` and ``on`` are texts.
 _TRUE = ("true", "yes", "on", "y")
@@ -49,6 +49,16 @@ class KubeConfig:
     clusters: dict[str, tuple[dict[str, Any], Path]] = field(default_factory=dict)
     users: dict[str, tuple[dict[str, Any], Path]] = field(default_factory=dict)
 
+    def add(self, read: Mapping[str, Any], folder: Path) -> None:
+        """Add the values of a further file: the first file that sets one wins. Its paths are relative to its folder."""
+        self.current = self.current or str(read.get("current-context") or "")
+        for name, entry in _entries(read, "contexts", "context"):
+            self.contexts.setdefault(name, entry)
+        for name, entry in _entries(read, "clusters", "cluster"):
+            self.clusters.setdefault(name, (entry, folder))
+        for name, entry in _entries(read, "users", "user"):
+            self.users.setdefault(name, (entry, folder))
+
     def context(self, name: str = "") -> dict[str, Any]:
         return self.contexts.get(name or self.current, {})
 
@@ -59,7 +69,7 @@ class KubeConfig:
         """Return the namespace of a context, then those of the other contexts with its cluster and user."""
         chosen = self.context(context)
         same = [c for c in self.contexts.values() if all(c.get(key) == chosen.get(key) for key in ("cluster", "user"))]
-        found = (str(entry.get("namespace") or self.pod_namespace or _DEFAULT_NAMESPACE) for entry in (chosen, *same))
+        found = (str(entry.get("namespace") or self.pod_namespace or DEFAULT_NAMESPACE) for entry in (chosen, *same))
         return tuple(dict.fromkeys(found))
 
 
@@ -67,16 +77,16 @@ def read_kubeconfig(environment: Mapping[str, str], named: str = "") -> KubeConf
     """Read ``--kubeconfig``, else ``KUBECONFIG``, else the home folder's; an unreadable file is skipped."""
     config = KubeConfig(paths=[Path(named)] if named else _paths(environment))
     for path in config.paths:
-        read = _read(path, config.problems)
-        config.current = config.current or str(read.get("current-context") or "")
-        for name, entry in _entries(read, "contexts", "context"):
-            config.contexts.setdefault(name, entry)
-        for name, entry in _entries(read, "clusters", "cluster"):
-            config.clusters.setdefault(name, (entry, path.parent))
-        for name, entry in _entries(read, "users", "user"):
-            config.users.setdefault(name, (entry, path.parent))
+        config.add(_read(path, config.problems), path.parent)
     if _is_in_pod(environment):
         config.pod_namespace = environment.get("POD_NAMESPACE") or _read_pod_namespace()
+    return config
+
+
+def parse_kubeconfig(text: str) -> KubeConfig:
+    """Read a kubeconfig that is no file; of an invalid one nothing is known."""
+    config = KubeConfig(paths=[])
+    config.add(_parse(text.encode(errors="surrogatepass"), Path("kubeconfig"), config.problems), Path())
     return config
 
 
@@ -298,7 +308,7 @@ def _placed(path: Any, folder: Path) -> str:
     return str(folder / str(path)) if path else ""
 
 
-def _entries(config: dict[str, Any], key: str, inner: str) -> list[tuple[str, dict[str, Any]]]:
+def _entries(config: Mapping[str, Any], key: str, inner: str) -> list[tuple[str, dict[str, Any]]]:
     return [
         (str(entry.get("name")), entry[inner])
         for entry in _listed(config.get(key))
@@ -315,14 +325,19 @@ def _paths(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _read(path: Path, problems: list[str]) -> dict[str, Any]:
-    report = Report()
     try:
         content = files.read_bytes(path, limit=_MAX_BYTES)
-        source = decode(content, lambda text: Source(str(path), path.parent, text), report)
-        nodes = read_nodes(source, report)
     except files.Unreadable as error:
         problems += [] if error.missing else [f"'{path}' {error.reason}"]
         return {}
+    return _parse(content, path, problems)
+
+
+def _parse(content: bytes, path: Path, problems: list[str]) -> dict[str, Any]:
+    report = Report()
+    try:
+        source = decode(content, lambda text: Source(str(path), path.parent, text), report)
+        nodes = read_nodes(source, report)
     except StopReading:
         problems += [f"'{path}' is invalid in line {found.span.line}: {found.message}" for found in report.sorted()]
         return {}

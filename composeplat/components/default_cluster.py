@@ -16,7 +16,7 @@ from pulumi.runtime.mocks import MockMonitor
 from pulumi.runtime.settings import get_monitor
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
+from composeplat.cluster.kubeconfig import DEFAULT_NAMESPACE, find_access, parse_kubeconfig, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
 from composeplat.system.records import record
 
@@ -39,14 +39,15 @@ class DefaultCluster:
         """Return the cluster of a component. A provider of the caller may be for any, unless ``waits`` is given."""
         if resource.get_provider(KUBERNETES_TYPE) is not None:
             return cls(is_readable=bool(waits))
-        path = os.path.expanduser(_configured("kubeconfig"))
-        is_elsewhere = _configured("cluster") or _configured("renderYamlToDirectory")
-        is_readable = not is_elsewhere and (not path or os.path.isfile(path))
+        given, context = _configured("kubeconfig"), _configured("context")
+        path = os.path.expanduser(given)
+        is_text = bool(given) and not os.path.isfile(path)
+        is_elsewhere = is_text or _configured("cluster") or _configured("renderYamlToDirectory")
         return cls(
-            path=path if is_readable else "",
-            context=_configured("context"),
-            configured_namespace=_configured("namespace"),
-            is_readable=is_readable or bool(waits),
+            path="" if is_text else path,
+            context=context,
+            configured_namespace=_configured("namespace") or (_namespace_in(given, context) if is_text else ""),
+            is_readable=not is_elsewhere or bool(waits),
         )
 
     @property
@@ -72,6 +73,11 @@ class DefaultCluster:
 
 def is_mocked() -> bool:
     return isinstance(get_monitor(), MockMonitor)
+
+
+def _namespace_in(kubeconfig: str, context: str) -> str:
+    """Return the namespace of a kubeconfig that is a text: that of another cluster's context must not count."""
+    return parse_kubeconfig(kubeconfig).namespace(context) or DEFAULT_NAMESPACE
 
 
 def _configured(key: str) -> str:

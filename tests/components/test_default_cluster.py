@@ -92,6 +92,37 @@ def test_another_cluster(folder: Folder, asked: list[str], configured: dict[str,
     assert "pulumi.com/skipAwait" not in found.annotations("Deployment")
 
 
+FAR: dict[str, Any] = {
+    "current-context": "far",
+    "contexts": [
+        {"name": "far", "context": {"namespace": "beyond"}},
+        {"name": "there", "context": {"namespace": "yonder"}},
+        {"name": "bare", "context": {}},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("configured", "namespace"),
+    [
+        ({"kubeconfig": json.dumps(FAR)}, "beyond"),
+        ({"kubeconfig": json.dumps(FAR), "context": "there"}, "yonder"),
+        ({"kubeconfig": json.dumps(FAR), "context": "bare"}, "default"),
+        ({"kubeconfig": json.dumps(FAR), "namespace": "configured"}, "configured"),
+        ({"kubeconfig": "no: [kubeconfig"}, "default"),
+        ({"kubeconfig": "~/far", "cluster": "any"}, "beyond"),
+        ({"kubeconfig": "~/far", "renderYamlToDirectory": "objects"}, "beyond"),
+        ({"cluster": "far"}, "mine"),
+    ],
+)
+@pytest.mark.usefixtures("asked")
+def test_the_namespace_of_another_cluster(folder: Folder, configured: dict[str, str], namespace: str) -> None:
+    """Where the configuration has a kubeconfig, the namespace is that of its context, and not of the machine's."""
+    (folder.path / "far").write_text(json.dumps(FAR))
+
+    assert namespace_of(registered(folder, configured)) == namespace
+
+
 @pytest.mark.parametrize(
     ("arguments", "namespace"),
     [({}, "configured"), ({"namespace": "given"}, "given"), ({"namespace": None}, "configured")],
