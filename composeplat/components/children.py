@@ -160,7 +160,8 @@ class ComposeService(Child):
     @cached_property
     def address(self) -> pulumi.Output[str]:
         """The DNS name for pods of every namespace: ``web.shop.svc``."""
-        return read_address(self._service)
+        namespace = self._registrar.late.texts.text(self._registrar.identity.namespace)
+        return read_address(self._service, namespace)
 
     @cached_property
     def ports(self) -> pulumi.Output[list[int]]:

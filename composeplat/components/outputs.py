@@ -56,10 +56,14 @@ def read_name(resource: pulumi.CustomResource) -> pulumi.Output[str]:
     return name
 
 
-def read_address(service: pulumi.CustomResource) -> pulumi.Output[str]:
-    """Return the DNS name of a Kubernetes Service that every pod of the cluster resolves."""
+def read_address(service: pulumi.CustomResource, namespace: pulumi.Input[str]) -> pulumi.Output[str]:
+    """Return the DNS name of a Kubernetes Service that every pod of the cluster resolves.
+
+    While its namespace is not known, it is not: in a preview, the provider answers with 'default' then.
+    """
     metadata: pulumi.Output[Any] = service.metadata  # type: ignore[attr-defined]
-    return pulumi.Output.concat(metadata["name"], ".", metadata["namespace"], ".svc")
+    known = pulumi.Output.all(metadata, namespace)
+    return known.apply(lambda found: f"{found[0]['name']}.{found[0]['namespace']}.svc")
 
 
 def read_ports(service: pulumi.CustomResource) -> pulumi.Output[list[int]]:

@@ -15,6 +15,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.rpc import UNKNOWN
 from pulumi.runtime.stack import run_pulumi_func
 
 from composeplat.cluster.access import Access
@@ -56,6 +57,7 @@ class Engine(mocks.MockMonitor):
         urn = self.make_urn(request.parent, request.type, request.name)
         answer = resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id" if request.custom else "")
         answer.object.CopyFrom(request.object)
+        _default_namespace(answer.object)
         if request.type == "docker-build:index:Image":
             answer.object.update({"ref": DIGEST})
         if request.type == "docker:index/image:Image":
@@ -65,6 +67,12 @@ class Engine(mocks.MockMonitor):
     def RegisterResourceHook(self, request: Any) -> Any:  # noqa: N802 -- the protocol's word
         self.hooks.append(request.name)
         return super().RegisterResourceHook(request)  # type: ignore[no-untyped-call]
+
+
+def _default_namespace(found: Any) -> None:
+    """Answer as Pulumi's provider does in a preview that does not know the namespace of an object."""
+    if "metadata" in found and dict(found["metadata"]).get("namespace") == UNKNOWN:
+        found["metadata"]["namespace"] = "default"
 
 
 class Registered:
