@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pulumi
 
+from composeplat.cluster.kubeconfig import DEFAULT_NAMESPACE
 from composeplat.components.default_cluster import DefaultCluster
 from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.plain_arguments import check_functions, plain_list, plain_mapping
@@ -57,6 +58,8 @@ def plan_definition(
         raise pulumi.RunError("\n".join(_explain_all(error, late))) from error
     except ComposeplatError as error:
         raise pulumi.RunError(with_hint(error)) from error
+    if not request.namespace and plan.namespace == (request.context_namespace or DEFAULT_NAMESPACE):
+        cluster.warn_of_namespace(resource, plan.namespace)
     sent = publications(loaded, plan, context=cluster.name)
     _report(loaded, plan, resource, [_of_program(found) if gives_variables else found for found in sent])
     return plan.with_confidential(loaded.confidential)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes
 import pytest
 from pulumi.resource import DependencyResource
 from pulumi.runtime.config import set_all_config
@@ -13,6 +14,7 @@ from pulumi.runtime.config import set_all_config
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.provider import ComponentProvider
 from composeplat.components.service import Service
+from tests.components.test_late_texts import unknown
 from tests.components.test_stack import Registered, folder, run, stack
 from tests.conftest import Folder
 
@@ -132,6 +134,70 @@ def test_a_configured_namespace(folder: Folder, asked: list[str], arguments: dic
     found = registered(folder, {"namespace": "configured"}, **arguments)
 
     assert (asked, namespace_of(found)) == (["127.0.0.1"], namespace)
+
+
+@pytest.mark.parametrize("preview", [False, True])
+@pytest.mark.parametrize(
+    ("provider", "arguments", "other"),
+    [
+        ({"kubeconfig": json.dumps(FAR)}, {}, "beyond"),
+        ({"kubeconfig": json.dumps(FAR), "context": "there"}, {}, "yonder"),
+        ({"kubeconfig": "~/far"}, {}, "beyond"),
+        ({"context": "there"}, {}, "theirs"),
+        ({"namespace": "configured"}, {}, "configured"),
+        ({"kubeconfig": "{}"}, {}, "default"),
+        ({}, {}, ""),
+        ({"namespace": "mine"}, {}, ""),
+        ({"namespace": "configured"}, {"namespace": "mine"}, ""),
+        ({"namespace": "configured"}, {"variables": {"PLATFORM_NAMESPACE": "chosen"}}, ""),
+    ],
+)
+@pytest.mark.usefixtures("asked")
+def test_the_namespace_of_a_provider(
+    folder: Folder,
+    caplog: pytest.LogCaptureFixture,
+    provider: dict[str, Any],
+    arguments: dict[str, Any],
+    other: str,
+    *,
+    preview: bool,
+) -> None:
+    """A provider's namespace is known too late for the plan: where the default is another one, a warning says so."""
+    (folder.path / "far").write_text(json.dumps(FAR))
+
+    def program() -> None:
+        options = pulumi.ResourceOptions(provider=pulumi_kubernetes.Provider("theirs", **provider))
+        stack(folder, **{"waits": None, "namespace": "", "opts": options, **arguments})
+        Service("alone", compose="image: nginx", **{"variables": {}, "opts": options, **arguments})
+
+    run(program, preview=preview)
+    text = (
+        f"its objects are in namespace 'mine', although the provider's namespace is '{other}'\n"
+        f"  hint: give it namespace='{other}', or namespace='mine' if that is meant"
+    )
+    assert [found.getMessage() for found in caplog.records if "namespace" in found.getMessage()] == (
+        [text, text] if other else []
+    )
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_provider_that_is_not_known(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
+    """While a setting of the provider is not known, there is no warning."""
+
+    def program() -> None:
+        theirs = pulumi_kubernetes.Provider("theirs", kubeconfig=unknown())
+        stack(folder, waits=None, namespace="", opts=pulumi.ResourceOptions(provider=theirs))
+
+    run(program, preview=True)
+    assert caplog.messages == []
+
+
+@pytest.mark.usefixtures("asked")
+def test_no_provider(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
+    """The namespace of the configuration needs no warning."""
+    registered(folder, {"namespace": "configured"})
+
+    assert caplog.messages == []
 
 
 @pytest.mark.usefixtures("asked")
