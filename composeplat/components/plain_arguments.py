@@ -80,6 +80,18 @@ def plain_paths(name: str, value: Any) -> tuple[str, ...]:
     return tuple(str(path) for path in plain_list(name, value, "a path", str, Path) if path)
 
 
+def plain_files(value: Any) -> tuple[str, ...]:
+    """Return the paths of a definition, of which there may be one without a list."""
+    listed = [value] if isinstance(value, str | Path) else value
+    _refuse_output("file", listed)
+    _need("file", value, listed is None or isinstance(listed, Sequence), "a path or a list of paths")
+    paths = plain_paths("file", listed)
+    if any("\n" in path for path in paths):
+        # The message leaves out the text, which may be confidential.
+        raise pulumi.RunError("'file' must be the path of a Compose file, not its text\n  hint: write it to a file")
+    return paths
+
+
 def plain_mapping(name: str, value: Any, *, may_have_outputs: bool = False) -> Mapping[str, Any]:
     """Return a mapping with texts as keys."""
     if may_have_outputs and isinstance(value, pulumi.Output):

@@ -38,7 +38,7 @@ from composeplat.components.image_loading import ImageLoader
 from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.moved_resources import FormerNames, Moved, MovedResources, with_selectors
 from composeplat.components.object_owners import claim_objects
-from composeplat.components.plain_arguments import plain, plain_paths, read_options
+from composeplat.components.plain_arguments import plain, plain_files, plain_paths, read_options
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.components.resource_types import KubernetesObject
@@ -140,7 +140,7 @@ class ComposeStack(pulumi.ComponentResource):
             }
             request = Request(
                 **read_options(given, late),
-                files=plain_paths("file", [file] if isinstance(file, str | Path) and file else file or ()),
+                files=plain_files(file),
                 folder=Path.cwd(),
                 name=plain("environment_name", environment_name, "") or name,
                 shell=read_shell(variables, late),

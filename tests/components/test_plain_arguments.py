@@ -75,6 +75,14 @@ def test_an_output_of_many(folder: Folder, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("file", {"services": {}}, "'file' must be a path or a list of paths, not of type dict"),
+        ("file", 5, "'file' must be a path or a list of paths, not of type int"),
+        ("file", [5], "'file[0]' must be a path, not of type int"),
+        (
+            "file",
+            "services: {web: {image: nginx}}\n",
+            "'file' must be the path of a Compose file, not its text\n  hint: write it to a file",
+        ),
         ("full", "false", "'full' must be True or False, not 'false'"),
         ("waits", "false", "'waits' must be True or False, not 'false'"),
         ("allow_outside", 1, "'allow_outside' must be True or False, not of type int"),
