@@ -60,3 +60,6 @@ if not TYPE_CHECKING:  # a name that is not there is an error for type checkers 
             msg = f"module 'composeplat' has no attribute {name!r}"
             raise AttributeError(msg)
         return getattr(import_module(_HOMES[name]), name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_HOMES})

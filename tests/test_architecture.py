@@ -53,6 +53,16 @@ def test_public_name(name: str) -> None:
     assert getattr(composeplat, name) is not None
 
 
+def test_listed_names() -> None:
+    """``dir`` lists the names, for editors and ``help``, and imports none of their modules."""
+    script = (
+        f"import composeplat, sys; print({{*{composeplat.__all__}}} <= {{*dir(composeplat)}}, 'pulumi' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert shown.stdout == "True False\n"
+
+
 def test_types_of_public_names() -> None:
     """A type checker finds each name where it lives: without it, all would be of type ``Any``."""
     tree = ast.parse(Path(str(composeplat.__file__)).read_text())
