@@ -28,6 +28,7 @@ from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinit
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.extras import ExtraObject, Extras, check_services, plan_extras
 from composeplat.plan.image_users import named_users, with_image_users
+from composeplat.plan.images import check_registries
 from composeplat.plan.security import check_image_users
 from composeplat.publication import Publication, ToCluster, publications
 from composeplat.registry.credentials import Login, read_logins
@@ -78,6 +79,7 @@ def _check(loaded: Loaded, plan: Plan, request: Request, late: LateTexts) -> Non
     _refuse_providers(loaded)
     _refuse_late_names(loaded, plan, late)
     loaded.report.raise_if_errors()
+    check_registries(plan.images, "give 'registry'")
 
 
 def _of_program(publication: Publication) -> Publication:

@@ -21,6 +21,7 @@ from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.required_objects import check_required, check_routes
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
+from composeplat.plan.images import check_registries
 
 
 def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveState:
@@ -64,12 +65,7 @@ def _read_live_state(stack: Stack, api: Api, plan: Plan, options: DeployOptions)
 def check_can_build(stack: Stack, images: Collection[ImageBuild]) -> None:
     """Check that builds can start, and that each image has a registry."""
     check_can_load(stack, [image for image in images if image.is_loaded])
-    for image in images:
-        if "/" not in image.reference and not image.is_loaded:
-            raise MissingPiece(
-                f"no registry is known that the image of service '{image.service}' could be pushed to",
-                "give --registry or set PLATFORM_REGISTRY, or name one in 'image'",
-            )
+    check_registries(images, "give --registry or set PLATFORM_REGISTRY")
     if stack.origins is not None:
         report = Report()
         check_builds({image.service: image.build for image in images if not image.derived}, stack.origins, report)

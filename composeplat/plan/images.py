@@ -14,6 +14,7 @@ from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
 from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.port_values import is_loopback
+from composeplat.diagnostics import MissingPiece
 from composeplat.names import LOADED_LABEL, clean
 from composeplat.plan.desired import BuiltImage, ImageBuild
 from composeplat.registry.image_reference import ImageReference, registry_of_prefix
@@ -75,6 +76,16 @@ def plan_images(checker: Checker, services: Iterable[Service], settings: Setting
             image = _plan_image(checker, service, settings)
             images.append(_loaded(image) if settings.load_policy else image)
     return tuple(images)
+
+
+def check_registries(images: Iterable[ImageBuild], fix: str) -> None:
+    """Check that each image that is pushed has a registry, or a name that only Pulumi knows."""
+    for image in images:
+        if "/" not in image.reference and not image.is_loaded and not has_placeholder(image.reference):
+            raise MissingPiece(
+                f"no registry is known that the image of service '{image.service}' could be pushed to",
+                f"{fix}, or name one in 'image'",
+            )
 
 
 def _loaded(image: ImageBuild) -> ImageBuild:

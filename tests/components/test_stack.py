@@ -682,6 +682,26 @@ def test_an_invalid_plan(folder: Folder) -> None:
     ]
 
 
+@pytest.mark.parametrize("image", ["", ", image: 'shop:dev'"])
+def test_no_registry(folder: Folder, image: str) -> None:
+    """An image needs a registry to be pushed to, which is reported before it is built."""
+    folder.write({"compose.yaml": f"services: {{web: {{build: .{image}}}}}", "Dockerfile": "FROM x"})
+
+    assert ended(folder) == [
+        "no registry is known that the image of service 'web' could be pushed to",
+        "  hint: give 'registry', or name one in 'image'",
+    ]
+
+
+def test_a_registry_in_an_output(folder: Folder) -> None:
+    """The name of an image may be an output, with its registry in it."""
+    folder.write({"compose.yaml": "services: {web: {build: ., image: '${NAME}'}}", "Dockerfile": "FROM x"})
+
+    found = run(lambda: stack(folder, variables={"NAME": pulumi.Output.from_input("r.example/web")}))
+
+    assert found.inputs("Image")["tags"] == ["r.example/web"]
+
+
 OUTSIDE = "services: {web: {image: x, env_file: ../a.env, volumes: ['../a.env:/etc/a']}}"
 
 
