@@ -29,19 +29,27 @@ _HINT = "give each a namespace of its own, or its services, volumes and endpoint
 def claim_objects(component: pulumi.Resource, plan: Plan, late: LateTexts) -> None:
     """Note the objects of a component, and refuse those that another one of the same cluster has.
 
-    A unit test with mocks can make one component in each test, in one run.
+    A namespace that is an output is checked when it is known. A unit test with mocks can make one component in each
+    test, in one run.
     """
-    if late.is_late(plan.namespace) or is_mocked():
+    if is_mocked():
         return
     owners = _OWNERS.setdefault(get_monitor(), {})
+    if late.is_late(plan.namespace):
+        known: pulumi.Output[str] = pulumi.Output.from_input(late.text(plan.namespace))
+        known.apply(lambda namespace: _claim(owners, component, plan, namespace))
+    else:
+        _claim(owners, component, plan, plan.namespace)
+
+
+def _claim(owners: dict[_Key, pulumi.Resource], component: pulumi.Resource, plan: Plan, namespace: str) -> None:
     provider = component.get_provider(KUBERNETES_TYPE)
     keys = {
-        f"{desired.kind}/{desired.name}": (provider, plan.namespace, desired.kind, desired.name)
-        for desired in plan.objects
+        f"{desired.kind}/{desired.name}": (provider, namespace, desired.kind, desired.name) for desired in plan.objects
     }
     other = next((owners[key] for key in keys.values() if key in owners), None)
     if other is not None:
         both = join_and_count([name for name, key in keys.items() if owners.get(key) is other], _MAX_LISTED)
         who = f"'{component.pulumi_resource_name}' and '{other.pulumi_resource_name}'"
-        raise pulumi.RunError(f"{who} both have {both} in namespace '{plan.namespace}'\n  hint: {_HINT}")
+        raise pulumi.RunError(f"{who} both have {both} in namespace '{namespace}'\n  hint: {_HINT}")
     owners.update(dict.fromkeys(keys.values(), component))

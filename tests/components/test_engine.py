@@ -262,17 +262,20 @@ for name, namespace, provider in (("blue", "team", files), ("green", "work", fil
     ComposeStack(name, file="shop.yaml", namespace=namespace, opts=pulumi.ResourceOptions(provider=provider))
 again = config.get("again")
 if again:
-    ComposeStack(again, file="shop.yaml", namespace="team", opts=pulumi.ResourceOptions(providers=[files]))
+    namespace = pulumi.Output.from_input("team") if config.get("late") else "team"
+    ComposeStack(again, file="shop.yaml", namespace=namespace, opts=pulumi.ResourceOptions(providers=[files]))
 """
 
 
-def test_two_components_with_the_same_objects(program: Program) -> None:
+@pytest.mark.parametrize("late", ["", "true"])
+def test_two_components_with_the_same_objects(program: Program, late: str) -> None:
     """A file can be deployed to two namespaces, and clusters; in one namespace, each would overwrite the other."""
     (program.folder / "__main__.py").write_text(HEAD + PLACES)
     (program.folder / "shop.yaml").write_text("services: {web: {image: 'busybox:1.37', environment: {A: b}}}\n")
     program.expect("up", "--yes", "--skip-preview")
     program.expect("preview", "--expect-no-changes")
     program.expect("config", "set", "again", "white")
+    program.expect("config", "set", "late", late)
     refused = program.fail("preview")
 
     both = "Secret/web-env, Service/web, Deployment/web in namespace 'team'"
