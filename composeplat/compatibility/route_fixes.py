@@ -13,7 +13,7 @@ from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.port_rules import Use, exposed_ports, unreachable_ports
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import Port, Service
+from composeplat.compose.model import NEVER, Port, Service
 from composeplat.names import clean
 from composeplat.plan.endpoints import NOT_HTTP
 from composeplat.plan.never_public import NEVER_PUBLIC
@@ -51,7 +51,7 @@ class RouteFixes:
 
     def _ports(self, service: Service, route: ProxyRoute) -> tuple[int, ...]:
         """Return the ports of a route that is open to all; else none."""
-        if not route.is_open or service.is_job:
+        if not route.is_open or service.restart == NEVER:
             return ()
         listed = {number for number, protocol in service_ports(service) if protocol == "tcp"}
         known = listed or set(exposed_ports(service, self._images))

@@ -684,6 +684,17 @@ services:
     assert check(folder).all_findings == ()
 
 
+def test_a_server_that_is_restarted_and_published(project: Project) -> None:
+    """A server with `on-failure` that a proxy opens is no job after one run, and has its URL."""
+    keys = "restart: on-failure, environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 80}"
+    folder = project({"compose.yaml": f"services: {{web: {{image: a, {keys}}}}}"})
+    lines = fix(folder)
+
+    assert sorted(line.strip() for line in lines[2:]) == ['- "80:80"', "ports:", "restart: unless-stopped"]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
 def test_harmless_middlewares_of_a_route(project: Project) -> None:
     """A redirect to HTTPS, wherever it is defined, leaves the route open to all."""
     text = f"""
