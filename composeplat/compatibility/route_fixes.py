@@ -36,18 +36,20 @@ class RouteFixes:
     def entries_for(self, service: Service, route: ProxyRoute) -> tuple[Entry, ...]:
         """Return the entries; none where the proxy does not open the service to all, or its port is not known."""
         ports = self._ports(service, route)
-        together = dict(self._same_address(route))
-        prefixes = [other.prefix for other in together.values()]
-        is_shared = any(prefix != _ROOT for prefix in prefixes)
+        if not ports:
+            return ()
+        together = self._same_address(route)
+        is_shared = any(prefix != _ROOT for prefix in together.values())
         if not is_shared and not _UNPUBLISHED.intersection(ports):
             return tuple(self._publish(service, ports, route.proxy))
-        published = any(is_published(self._loaded.project.services[name]) for name in together)
-        if len(ports) != 1 or (is_shared and (published or len(prefixes) != len(set(prefixes)))):
-            return ()
-        name = min(together, key=lambda name: together[name].prefix) if is_shared else service.name
-        line = f"- {{path: {route.prefix}, service: {service.name}, port: {ports[0]}}}"
-        entry = Entry(("endpoints", clean(name)), line, f"The route of {route.proxy}; a deploy needs a domain for it.")
-        return (*self._expose(service, ports[0], route.proxy), entry)
+        endpoint = self._endpoint_of(together) if is_shared else service.name
+        return tuple(self._route(service, route, ports[0], endpoint)) if endpoint and len(ports) == 1 else ()
+
+    def _endpoint_of(self, together: Mapping[str, str]) -> str:
+        """Name the endpoint of services, after the one with most paths; empty if one is published, or shares a path."""
+        is_published_too = any(is_published(self._loaded.project.services[name]) for name in together)
+        is_ambiguous = len(set(together.values())) < len(together)
+        return "" if is_published_too or is_ambiguous else min(together, key=lambda name: together[name])
 
     def _ports(self, service: Service, route: ProxyRoute) -> tuple[int, ...]:
         """Return the ports of a route that is open to all; else none."""
@@ -57,27 +59,33 @@ class RouteFixes:
         known = listed or set(exposed_ports(service, self._images))
         return route.ports or (tuple(known) if len(known) == 1 else ())
 
-    def _same_address(self, route: ProxyRoute) -> Iterator[tuple[str, ProxyRoute]]:
-        """Yield the services whose routes have the same hosts."""
+    def _same_address(self, route: ProxyRoute) -> dict[str, str]:
+        """Return the services whose routes have the same hosts, with the first part of their paths."""
         project = self._loaded.project
+        found: dict[str, str] = {}
         for service in project.services.values():
             other = find_proxy_route(self._loaded.origins, project, service)
             if other and (other.proxy, other.hosts) == (route.proxy, route.hosts) and self._ports(service, other):
-                yield service.name, other
+                found[service.name] = other.prefix
+        return found
 
     def _publish(self, service: Service, ports: tuple[int, ...], proxy: str) -> Iterator[Entry]:
         parent = ("services", service.name, "ports")
         yield from (Entry(parent, f'- "{port}:{port}"', f"The route of {proxy}.") for port in ports)
-        yield from self._list_others(service, [Port(target=port, published=port) for port in ports])
+        yield from self._list_others(service, ports)
 
-    def _expose(self, service: Service, port: int, proxy: str) -> Iterator[Entry]:
+    def _route(self, service: Service, route: ProxyRoute, port: int, endpoint: str) -> Iterator[Entry]:
         if (port, "tcp") not in service_ports(service):
-            yield Entry(("services", service.name, "expose"), f'- "{port}"', f"For the route of {proxy}.")
-            yield from self._list_others(service, [Port(target=port)])
+            yield Entry(("services", service.name, "expose"), f'- "{port}"', f"For the route of {route.proxy}.")
+            yield from self._list_others(service, (port,))
+        line = f"- {{path: {route.prefix}, service: {service.name}, port: {port}}}"
+        yield Entry(
+            ("endpoints", clean(endpoint)), line, f"The route of {route.proxy}; a deploy needs a domain for it."
+        )
 
-    def _list_others(self, service: Service, ports: list[Port]) -> Iterator[Entry]:
+    def _list_others(self, service: Service, ports: tuple[int, ...]) -> Iterator[Entry]:
         """List the ports that others use: a name without any port leads to all, one with some to these alone."""
-        changed = replace(service, ports=(*service.ports, *ports)) if ports else service
-        missing = unreachable_ports(changed, self._uses[service.name], exposed_ports(service, self._images))
+        listed = replace(service, ports=(*service.ports, *(Port(target=port) for port in ports)))
+        missing = unreachable_ports(listed, self._uses[service.name], exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         yield from (Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
