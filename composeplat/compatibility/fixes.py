@@ -27,6 +27,7 @@ from composeplat.compatibility.key_fixes import (
 from composeplat.compatibility.listener_rules import listen_everywhere, may_listen_everywhere
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_joined, find_uses, unreachable_ports
 from composeplat.compatibility.route_fixes import RouteFixes
+from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, replace_local_urls
 from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
@@ -88,6 +89,7 @@ class Fixes:
 
     def __init__(self, loaded: Loaded, plan: Plan, images: ImageAnswers) -> None:
         self._loaded = loaded
+        self._plan = plan
         self._images = images
         self._names: dict[str, str] = {}
         self._taken = set(map(clean, loaded.project.volumes))
@@ -116,6 +118,7 @@ class Fixes:
             "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": self._write_process_or_publish,
+            "local-url": self._write_public_urls,
             "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),
             "invalid-value": lambda diagnostic: drop_gateway(loaded, diagnostic.path),
         }
@@ -276,6 +279,19 @@ class Fixes:
         if after == before or is_for_others or not may_listen_everywhere(variable):
             return _lead_to_pod(service)
         return (Entry(parent, f"{variable}: {yaml_text(after)}", "Where a pod can listen."),)
+
+    @cached_property
+    def _public_urls(self) -> Mapping[int, PublicUrl]:
+        return find_public_urls(self._loaded.project, self._plan)
+
+    def _write_public_urls(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Set a variable or a build argument again with the URL that a service has in a cluster."""
+        *parent, name = map(str, diagnostic.path)
+        service = self._loaded.project.services[parent[1]]
+        before = written_variable(find_node(self._loaded.document, *parent), name) or ""
+        after = replace_local_urls(before, service, self._public_urls)
+        line = f"{name}: {yaml_text(after)}"
+        return (Entry(tuple(parent), line, "The URL in a cluster."),) if after != before else ()
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:
         mount = Entry(("services", service.name, "volumes"), f"- {yaml_text(f'{name}:{target}')}", reason)

@@ -8,35 +8,69 @@ the service has a URL of its own instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from composeplat.compatibility.host_rules import variable_path
-from composeplat.compose.model import Service
+from composeplat.compose.model import Project, Service
 from composeplat.compose.nodes import Node, find_node
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey, join_some
 from composeplat.plan import Plan
 
 _MAX_LISTED = 4
+_HTTPS = "https://"
 _URL = re.compile(r"(http|ws)(s?)://(?:localhost|127\.0\.0\.1)(?::(\d{1,5}))?(?![\w.:-])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUrl:
+    """The URL of a service in a cluster, or words for it if it can't be written for every namespace and domain."""
+
+    service: str
+    url: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every path of the service is below it as it is."""
+        return self.url.startswith(_HTTPS) and "/" not in self.url.removeprefix(_HTTPS)
 
 
 def check_local_urls(checker: Checker, plan: Plan, document: Node | None) -> None:
     """Report texts with a URL of this machine that leads to a public port; one of its own port may be for itself."""
-    published = _published(checker, plan)
+    urls = find_public_urls(checker.project, plan)
     for service in checker.project.services.values():
         if find_node(document, "services", service.name, "network_mode"):
             continue  # its hint is about 'localhost' too
-        own = {port.target for port in service.ports}
         for path, text in _texts(checker, service):
-            reached: dict[str, str] = {}
-            for scheme, tls, number in _URL.findall(text):
-                port = int(number or (443 if tls else 80))
-                if port in published and port not in own:
-                    name, url = published[port]
-                    reached[name] = url.replace("https:", f"{scheme}s:")
+            reached = {
+                urls[port].service: _with_scheme(urls[port], found) for found, port in _local(text, service, urls)
+            }
             if reached:
                 _report(checker, path, reached)
+
+
+def _local(text: str, service: Service, urls: Mapping[int, PublicUrl]) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield the URLs in a text that lead to a public port of another service, each with this port."""
+    own = {port.target for port in service.ports}
+    for found in _URL.finditer(text):
+        port = int(found[3] or (443 if found[2] else 80))
+        if port in urls and port not in own:
+            yield found, port
+
+
+def _with_scheme(public: PublicUrl, found: re.Match[str]) -> str:
+    return public.url.replace("https:", f"{found[1]}s:")
+
+
+def replace_local_urls(text: str, service: Service, urls: Mapping[int, PublicUrl]) -> str:
+    """Replace URLs of this machine where the paths behind them stay the same."""
+    parts, end = [], 0
+    for found, port in _local(text, service, urls):
+        if urls[port].is_whole:
+            parts += [text[end : found.start()], _with_scheme(urls[port], found)]
+            end = found.end()
+    return "".join([*parts, text[end:]])
 
 
 def _report(checker: Checker, path: PathKey, reached: dict[str, str]) -> None:
@@ -46,25 +80,25 @@ def _report(checker: Checker, path: PathKey, reached: dict[str, str]) -> None:
     checker.add("local-url", path, message, hint)
 
 
-def _published(checker: Checker, plan: Plan) -> dict[int, tuple[str, str]]:
-    """Return the ports that Docker would publish, each with the service and the URL to write instead."""
+def find_public_urls(project: Project, plan: Plan) -> dict[int, PublicUrl]:
+    """Return the ports that Docker would publish on this machine, each with the URL of its service."""
     urls = {
         (service, port): _portable(url, endpoint.name, plan.namespace)
         for endpoint in plan.endpoints
         for url, service, port in endpoint.addresses
     }
-    found: dict[int, tuple[str, str]] = {}
-    for service in checker.project.services.values():
+    found: dict[int, PublicUrl] = {}
+    for service in project.services.values():
         for port in service.ports:
             url = urls.get((service.name, port.target))
             if url and port.published is not None:
-                found.setdefault(port.published, (service.name, url))
+                found.setdefault(port.published, PublicUrl(service=service.name, url=url))
     return found
 
 
 def _portable(url: str, endpoint: str, namespace: str) -> str:
     """Return a URL with the variables of its namespace and its domain, which are others elsewhere."""
-    host, slash, path = url.removeprefix("https://").partition("/")
+    host, slash, path = url.removeprefix(_HTTPS).partition("/")
     name, dot, _ = host.partition(".")
     if name != f"{endpoint}-{namespace}" or not dot:
         return "its URL, which 'platform check --explain' lists"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.compatibility.test_check import check
+from tests.compatibility.test_fixes import fix
 from tests.conftest import Project
 
 API = "services:\n  api: {{image: a, ports: ['8000:8000', '5432:5432', '127.0.0.1:9100:9100']}}\n"
@@ -79,3 +80,58 @@ def test_an_endpoint_of_the_file(project: Project) -> None:
     (hint,) = (f.diagnostic.hint for f in check(folder).all_findings if f.diagnostic.code == "local-url")
 
     assert hint == f"write {url('all')}/api, in compose.platform.yaml"
+
+
+@pytest.mark.parametrize(
+    ("keys", "entries"),
+    [
+        pytest.param(
+            "environment: {U: 'http://localhost:8000/v1'}", ["environment:", f'U: "{url("api")}/v1"'], id="a variable"
+        ),
+        pytest.param(
+            "environment: ['U=ws://localhost:8000,http://localhost:3000,http://localhost:1']",
+            ["environment:", f'U: "{url("api", "wss")},{url("web")},http://localhost:1"'],
+            id="several",
+        ),
+        pytest.param(
+            "environment: {U: '${V:-http://localhost:8000}'}",
+            ["environment:", f'U: "${{V:-{url("api")}}}"'],
+            id="a default",
+        ),
+        pytest.param(
+            "build: {args: {U: 'http://localhost:8000'}}", ["build:", "args:", f'U: "{url("api")}"'], id="an argument"
+        ),
+    ],
+)
+def test_entries(project: Project, keys: str, entries: list[str]) -> None:
+    """The URL is written for every namespace and domain; with it, nothing is left."""
+    folder = project({"compose.yaml": TEXT.format(keys), "Dockerfile": "FROM a\n"})
+    lines = fix(folder)
+
+    assert [line.strip() for line in lines] == ["services:", "web:", *entries]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert "local-url" not in {finding.diagnostic.code for finding in check(folder).all_findings}
+
+
+@pytest.mark.parametrize(
+    ("keys", "more"),
+    [
+        pytest.param("environment: {U: $V}", {"_env": "V=http://localhost:8000\n"}, id="a value from elsewhere"),
+        pytest.param("env_file: v.env", {"v__env": "U=http://localhost:8000\n"}, id="an env file"),
+    ],
+)
+def test_no_entry(project: Project, keys: str, more: dict[str, str]) -> None:
+    """A value that the file does not have is not written anywhere."""
+    files = {name.replace("__", ".").replace("_env", ".env"): text for name, text in more.items()}
+    folder = project({"compose.yaml": TEXT.format(keys), **files})
+
+    assert "local-url" in {finding.diagnostic.code for finding in check(folder).all_findings}
+    assert fix(folder) == []
+
+
+def test_no_entry_for_a_path(project: Project) -> None:
+    """A route of a path of its own does not lead to all that the port of this machine led to."""
+    routes = "endpoints: {all: [{path: /api, service: api, port: 8000}]}"
+    folder = project(TEXT.format("environment: {U: 'http://localhost:8000'}") + routes)
+
+    assert fix(folder) == []
