@@ -29,6 +29,8 @@ _SHOWN = (
     f"(?:{_OPEN}|{re.escape(_ESCAPED_OPEN)})[0-9a-f]{{{2 * _RANDOM_BYTES}}}-"
     f"([^{_OPEN}{_CLOSE}\\\\]*)(?:{_CLOSE}|{re.escape(_ESCAPED_CLOSE)})"
 )
+#: One that a message has cut, as a text is too long for it.
+_CUT = f"(?:{_OPEN}|{re.escape(_ESCAPED_OPEN)})[^{_OPEN}{_CLOSE}\\\\…]*…"
 
 
 def make_placeholder(name: str) -> str:
@@ -91,7 +93,9 @@ def random_part(placeholder: str) -> str:
 
 def show_placeholders(text: str) -> str:
     """Name the placeholders of a text as its file does."""
-    return re.sub(_SHOWN, r"${\1}", text) if _OPEN in text or _ESCAPED_OPEN in text else text
+    if _OPEN not in text and _ESCAPED_OPEN not in text:
+        return text
+    return re.sub(_CUT, "…", re.sub(_SHOWN, r"${\1}", text))
 
 
 def name_of(placeholder: str) -> str:

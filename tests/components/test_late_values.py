@@ -15,7 +15,9 @@ import pytest
 from composeplat.components.definition import parse_pushed
 from composeplat.components.late_texts import check_value
 from composeplat.components.stack import ComposeStack
+from composeplat.compose.placeholders import make_placeholder, show_placeholders
 from composeplat.compose.values import BadValue
+from composeplat.diagnostics import printable
 from tests.components.test_late_texts import folder, unknown
 from tests.components.test_stack import DIGEST, SECRET, Registered, run
 from tests.conftest import Folder
@@ -144,6 +146,15 @@ def test_a_placeholder_in_a_message(folder: Folder) -> None:
     message = str(caught.value)
     assert "reads a variable that is not set: '${V}' (after substitution) " in message
     assert "ue000" not in message
+
+
+@pytest.mark.parametrize("length", range(1, len(make_placeholder("V"))))
+def test_a_placeholder_that_a_message_cuts(length: int) -> None:
+    """A text that is too long for a message may end within a placeholder, of which nothing is shown."""
+    cut = make_placeholder("V")[:length]
+
+    assert show_placeholders(f"'/x/{cut}…' and '{make_placeholder('W')}'") == "'/x/…' and '${W}'"
+    assert show_placeholders(f"'/x/{printable(cut)}…'") == "'/x/…'"
 
 
 def test_a_public_port(folder: Folder) -> None:
