@@ -205,3 +205,26 @@ def test_the_own_name_of_a_server(environment: Environment) -> None:
 
     assert before[0] == leads_to != before[1]
     assert own_name()[0] == own_name()[1]
+
+
+def test_urls_of_this_machine(environment: Environment) -> None:
+    """A page whose API was a published port of this machine has the URL that the API is served at, after `init`."""
+    server = "sh -c 'mkdir -p /srv/v1 && cd /srv && echo orders > v1/index.html && httpd -f -p 80'"
+    environment.write(
+        f"""\
+services:
+  api: {{image: 'busybox:1.37', command: {server}, ports: ['8000:80'], stop_grace_period: 0}}
+  page:
+    image: busybox:1.37
+    command: {SLEEP}
+    stop_grace_period: 0
+    environment: {{API_URL: '${{API_URL:-http://localhost:8000}}/v1/'}}
+"""
+    )
+    environment.platform("init", "--yes", "--offline").expect(0)
+    (url,) = environment.platform("deploy").expect(0).stdout.split()
+    (page,) = environment.pods("page")
+    written = environment.exec(page["metadata"]["name"], "sh", "-c", "echo $API_URL").strip()
+
+    assert written == f"{url}/v1/"
+    until(lambda: fetch(environment, written) == "orders\n")
