@@ -13,6 +13,8 @@ from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import Report, Span, quoted
 
 MAX_TEXT_IN_ALL = 4 * MAX_TEXT
+#: The options that give the built-in variables a value.
+_OPTIONS = {"PLATFORM_DOMAIN": "--domain", "PLATFORM_NAMESPACE": "--namespace"}
 
 
 def interpolate(node: Node, variables: Variables, report: Report, references: VariableReferences) -> Node:
@@ -69,7 +71,8 @@ def _add_reference(variable: Variable, variables: Variables, references: Variabl
 
 def _report_unset(name: str, span: Span, variables: Variables, report: Report) -> None:
     message = f"the variable '{name}' is not set; an empty string is used"
-    hint = variables.hint_for(name) or f"set it, or write ${{{name}:-default}}, or $$ for a dollar sign"
+    built_in = f"give {_OPTIONS[name]} or set {name}" if name in _OPTIONS else ""
+    hint = built_in or variables.hint_for(name) or f"set it, or write ${{{name}:-default}}, or $$ for a dollar sign"
     report.add("unset-variable", span, (), message, hint)
 
 

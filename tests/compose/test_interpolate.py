@@ -53,6 +53,17 @@ def test_an_unset_variable_is_reported_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(("name", "option"), [("PLATFORM_DOMAIN", "--domain"), ("PLATFORM_NAMESPACE", "--namespace")])
+def test_a_built_in_variable_without_a_value(name: str, option: str) -> None:
+    """An option gives it one."""
+    report = Report()
+    (node,) = read_nodes(Source("compose.yaml", Path(), f"a: https://web.${{{name}}}/"), report)
+    interpolate(node, VARIABLES, report, VariableReferences())
+
+    (found,) = report.sorted()
+    assert found.hint == f"give {option} or set {name}"
+
+
 def test_a_dollar_sign_that_is_meant() -> None:
     """The end of a password's hash is taken for a variable: the hint says how to write a dollar sign."""
     report = Report()
