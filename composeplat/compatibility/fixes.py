@@ -14,7 +14,14 @@ from functools import cached_property
 from itertools import chain, count
 
 from composeplat.compatibility.entries import Entry, yaml_text
-from composeplat.compatibility.host_rules import HOST_VARIABLE, renamed_hosts, replace_hosts, written_variable
+from composeplat.compatibility.host_rules import (
+    HOST_VARIABLE,
+    published_addresses,
+    renamed_hosts,
+    replace_docker_hosts,
+    replace_hosts,
+    written_variable,
+)
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
 from composeplat.compatibility.key_fixes import (
     drop_gateway,
@@ -119,6 +126,7 @@ class Fixes:
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": self._write_process_or_publish,
             "local-url": self._write_public_urls,
+            "docker-only-host": self._write_published,
             "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),
             "invalid-value": lambda diagnostic: drop_gateway(loaded, diagnostic.path),
         }
@@ -285,13 +293,27 @@ class Fixes:
         return find_public_urls(self._loaded.project, self._plan)
 
     def _write_public_urls(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Set a variable or a build argument again with the URL that a service has in a cluster."""
+        def write(text: str, service: Service) -> str:
+            return replace_local_urls(text, service, self._public_urls)
+
+        return self._write_again(diagnostic, write, "The URL in a cluster.")
+
+    def _write_published(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        published = published_addresses(self._loaded.project.services.values())
+
+        def write(text: str, _: Service) -> str:
+            return replace_docker_hosts(text, published)
+
+        return self._write_again(diagnostic, write, "The service that has this port.")
+
+    def _write_again(
+        self, diagnostic: Diagnostic, write: Callable[[str, Service], str], reason: str
+    ) -> tuple[Entry, ...]:
+        """Set a variable or a build argument again, with another text than the file has."""
         *parent, name = map(str, diagnostic.path)
-        service = self._loaded.project.services[parent[1]]
         before = written_variable(find_node(self._loaded.document, *parent), name) or ""
-        after = replace_local_urls(before, service, self._public_urls)
-        line = f"{name}: {yaml_text(after)}"
-        return (Entry(tuple(parent), line, "The URL in a cluster."),) if after != before else ()
+        after = write(before, self._loaded.project.services[parent[1]])
+        return (Entry(tuple(parent), f"{name}: {yaml_text(after)}", reason),) if after != before else ()
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:
         mount = Entry(("services", service.name, "volumes"), f"- {yaml_text(f'{name}:{target}')}", reason)

@@ -40,7 +40,10 @@ _OF_DOCKER = {
     ),
     "127.0.0.11": ("is Docker's DNS server", _OTHER_SERVER),
 }
-_HOST_OF_DOCKER = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, _OF_DOCKER))})(?![\w-]|\.\w)(?::(\d{{1,5}}))?")
+#: Also as the default of a variable, before substitution.
+_HOST_OF_DOCKER = re.compile(
+    rf"(?:(?<=:-)|(?<![\w.-]))({'|'.join(map(re.escape, _OF_DOCKER))})(?![\w-]|\.\w)(?::(\d{{1,5}}))?"
+)
 _ADDRESS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII)
 _COMMENT = re.compile(r"^[ \t]*[#;].*", re.MULTILINE)
 _HOST_OPTION = r"(?<![\w-])(?:-h|-H|--host|--hostname)[\s=]+"
@@ -71,7 +74,7 @@ class _Text:
 
 def check_hosts(checker: Checker, renamed: Table[str, str]) -> None:
     """Report texts that have a host which no cluster has: one of ``renamed``, or one that only Docker has."""
-    published = _published(checker)
+    published = published_addresses(checker.project.services.values())
     for service in checker.project.services.values():
         given = {name for name, _ in service.container.names.hosts}
         _check_given(checker, service, renamed)
@@ -109,14 +112,19 @@ def _check_docker(checker: Checker, text: _Text, given: Container[str], publishe
             checker.add("docker-only-host", text.path, f"names {host}{text.source}, which {meaning}", fix)
 
 
-def _published(checker: Checker) -> dict[str, str]:
+def published_addresses(services: Iterable[Service]) -> dict[str, str]:
     """Return the ports that Docker would publish on this machine, with the services' own addresses."""
     return {
         str(port.published): f"{clean(service.name)}:{port.target}"
-        for service in checker.project.services.values()
+        for service in services
         for port in service.ports
         if port.published is not None
     }
+
+
+def replace_docker_hosts(text: str, published: Table[str, str]) -> str:
+    """Replace this machine with a published port by the service that has this port."""
+    return _HOST_OF_DOCKER.sub(lambda found: published.get(found[2] or "", found[0]), text)
 
 
 def renamed_hosts(loaded: Loaded) -> dict[str, str]:

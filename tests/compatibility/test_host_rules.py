@@ -6,7 +6,9 @@ import time
 
 import pytest
 
+from composeplat.compatibility.entries import yaml_text
 from composeplat.compatibility.host_rules import check_hosts, renamed_hosts, replace_hosts
+from composeplat.compatibility.platform_file import entry_lines
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import Report
 from composeplat.render.manifests import to_yaml
@@ -283,6 +285,28 @@ def test_a_published_port_of_this_machine(project: Project, address: str, hint: 
     found = [f.diagnostic for f in check(project(text)).all_findings if f.diagnostic.code == "docker-only-host"]
 
     assert {d.hint for d in found} == {hint}
+
+
+@pytest.mark.parametrize(
+    ("written", "entry"),
+    [
+        pytest.param("pg://host.docker.internal:5433/x", "pg://my-db:5432/x", id="a URL"),
+        pytest.param("${DB:-172.17.0.1:5433},a:1", "${DB:-my-db:5432},a:1", id="a default"),
+        pytest.param("pg://host.docker.internal:99/x", "", id="another port"),
+        pytest.param("$FROM_ELSEWHERE", "", id="a value from elsewhere"),
+    ],
+)
+def test_entry_for_a_published_port_of_this_machine(project: Project, written: str, entry: str) -> None:
+    """The address of the service is written; with it, the finding is gone."""
+    text = TEXT.format(f"environment: {{URL: '{written}'}}").replace("db}", "db, ports: ['5433:5432']}")
+    folder = project({"compose.yaml": text, ".env": "FROM_ELSEWHERE=host.docker.internal:5433\n"})
+    found = [f for f in check(folder).all_findings if f.diagnostic.code == "docker-only-host"]
+    lines = entry_lines([line for finding in found for line in finding.fix])
+
+    assert [line.strip() for line in lines[3:]] == ([f"URL: {yaml_text(entry)}"] if entry else [])
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    left = [f for f in check(folder).all_findings if f.diagnostic.code == "docker-only-host"]
+    assert len(left) == (0 if entry else 1)
 
 
 def test_hosts_in_a_config(project: Project) -> None:
