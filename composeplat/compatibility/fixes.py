@@ -33,7 +33,7 @@ from composeplat.compatibility.key_fixes import (
 )
 from composeplat.compatibility.listener_rules import listen_everywhere, may_listen_everywhere
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_joined, find_uses, unreachable_ports
-from composeplat.compatibility.route_fixes import RouteFixes
+from composeplat.compatibility.route_fixes import RouteFixes, route_to_page
 from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, replace_local_urls
 from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.load import Loaded
@@ -125,6 +125,7 @@ class Fixes:
             "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": self._write_process_or_publish,
+            "sensitive-port": lambda diagnostic: route_to_page(loaded.project, str(diagnostic.path[1])),
             "local-url": self._write_public_urls,
             "docker-only-host": self._write_published,
             "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),

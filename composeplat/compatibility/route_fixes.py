@@ -1,6 +1,7 @@
-"""The entries in place of the address that a proxy beside a service gives it: a published port, or a route.
+"""The entries that give a service a URL: in place of a proxy beside it, or of a published port that never gets one.
 
 Owns which of the two it is: services that share an address are routes of one endpoint, and each other one is published.
+A program with a page at a port on the list of databases is known by its image.
 Must not read labels: :mod:`composeplat.plan.proxy_routes` does.
 """
 
@@ -13,7 +14,7 @@ from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.port_rules import Use, exposed_ports, unreachable_ports
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import NEVER, Port, Service
+from composeplat.compose.model import NEVER, Port, Project, Service
 from composeplat.names import clean
 from composeplat.plan.endpoints import NOT_HTTP
 from composeplat.plan.never_public import NEVER_PUBLIC
@@ -21,8 +22,25 @@ from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route, is_publi
 from composeplat.plan.services import service_ports
 
 _ROOT = "/"
+_NEEDS_DOMAIN = "a deploy needs a domain for it"
 #: Ports that get a URL by a route alone.
 _UNPUBLISHED = NEVER_PUBLIC | NOT_HTTP.keys()
+
+#: Ports of databases at which other programs have their page.
+_PAGES = {5678: "n8n", 8088: "superset"}
+
+
+def route_to_page(project: Project, name: str) -> tuple[Entry, ...]:
+    """Return the route to the page of a known program, if that is the only port that it publishes and has none."""
+    service = project.services[name]
+    if any(clean(route.service) == clean(name) for endpoint in project.endpoints for route in endpoint.routes):
+        return ()
+    published = {port.target for port in service.ports if port.published is not None}
+    port = next(iter(published)) if len(published) == 1 else 0
+    if port not in _PAGES or _PAGES[port] not in service.image.lower():
+        return ()
+    line = f"- {{path: /, service: {service.name}, port: {port}}}"
+    return (Entry(("endpoints", clean(service.name)), line, f"The page of {_PAGES[port]}; {_NEEDS_DOMAIN}."),)
 
 
 class RouteFixes:

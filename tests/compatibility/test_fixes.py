@@ -695,6 +695,31 @@ def test_a_server_that_is_restarted_and_published(project: Project) -> None:
     assert check(folder).all_findings == ()
 
 
+@pytest.mark.parametrize(
+    ("keys", "port"),
+    [
+        pytest.param("image: n8nio/n8n, ports: ['80:5678']", 5678, id="n8n"),
+        pytest.param("image: apache/superset, ports: ['8088:8088'], expose: [9]", 8088, id="superset"),
+        pytest.param("image: n8nio/n8n, ports: ['80:5678', '81:81']", 0, id="another-port"),
+        pytest.param("image: debugger, ports: ['5678:5678']", 0, id="another-program"),
+        pytest.param("image: n8nio/n8n, ports: ['5432:5432']", 0, id="a-database"),
+    ],
+)
+def test_the_page_of_a_program(project: Project, keys: str, port: int) -> None:
+    """A program whose page is at a port on the list of databases gets a route to it."""
+    folder = project({"compose.yaml": f"services: {{app: {{{keys}}}}}"})
+    lines = fix(folder)
+
+    expected = ["endpoints:", "app:", f"- {{path: /, service: app, port: {port}}}"] if port else []
+    assert [line.strip() for line in lines] == expected
+    if port:
+        folder.write({"compose.platform.yaml": "\n".join(lines)})
+        plan = folder.read().plan
+        assert plan is not None
+        assert [endpoint.routes for endpoint in plan.endpoints] == [(("app", port),)]
+        assert fix(folder) == []
+
+
 def test_harmless_middlewares_of_a_route(project: Project) -> None:
     """A redirect to HTTPS, wherever it is defined, leaves the route open to all."""
     text = f"""
