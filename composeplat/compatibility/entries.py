@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*\Z", re.ASCII)
@@ -30,3 +31,8 @@ def yaml_text(text: str) -> str:
     """Write a text as a YAML scalar, in quotes if need be."""
     is_plain = _PLAIN.match(text) is not None and text.lower() not in _NOT_TEXT
     return text if is_plain else json.dumps(text, ensure_ascii=False)
+
+
+def expose_entries(service: str, ports: Mapping[int, str]) -> tuple[Entry, ...]:
+    """List ports of a service, each with its user."""
+    return tuple(Entry(("services", service, "expose"), f'- "{port}"', f"For {user}.") for port, user in ports.items())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import chain, count
 
-from composeplat.compatibility.entries import Entry, yaml_text
+from composeplat.compatibility.entries import Entry, expose_entries, yaml_text
 from composeplat.compatibility.host_rules import (
     HOST_VARIABLE,
     published_addresses,
@@ -48,7 +48,6 @@ from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey, Report
 from composeplat.names import clean, is_dns_label
 from composeplat.plan import Plan
-from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route
 from composeplat.registry.image_config import ImageFacts
 
 _COMPLETED = DependencyCondition.COMPLETED
@@ -124,7 +123,7 @@ class Fixes:
             "on-failure-job": self._keep_running,
             "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
-            "no-effect": self._write_process_or_publish,
+            "no-effect": lambda diagnostic: self._write_process(diagnostic) or self._routes.entries_for(diagnostic),
             "sensitive-port": lambda diagnostic: route_to_page(loaded.project, str(diagnostic.path[1])),
             "local-url": self._write_public_urls,
             "docker-only-host": self._write_published,
@@ -207,13 +206,21 @@ class Fixes:
         """How the services address each other."""
         return find_uses(self._loaded.project)
 
+    @cached_property
+    def joined(self) -> Mapping[str, Use]:
+        """The services that others join as members of a cluster."""
+        return find_joined(self._loaded.project)
+
+    @cached_property
+    def _routes(self) -> RouteFixes:
+        return RouteFixes(self._loaded, self._images, self.uses)
+
     def _expose(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         service = self._loaded.project.services[str(diagnostic.path[1])]
-        if service.name in find_joined(self._loaded.project):
+        if service.name in self.joined:
             return _lead_to_pod(service)
         missing = unreachable_ports(service, self.uses[service.name], exposed_ports(service, self._images))
-        parent = ("services", service.name, "expose")
-        return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
+        return expose_entries(service.name, missing)
 
     def _share_base(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Build on the image of another service: its name in the Dockerfile is that of a context."""
@@ -236,28 +243,18 @@ class Fixes:
         value = "any" if key == "condition" else "unless-stopped"
         return (Entry(parent, f"{key}: {value}", "A server, which is restarted when it ends."),)
 
-    def _route_of(self, service: Service) -> ProxyRoute | None:
-        return find_proxy_route(self._loaded.origins, self._loaded.project, service)
-
     def _is_server(self, service: Service) -> bool:
         is_addressed = any(use.port or HOST_VARIABLE.search(use.where) for use in self.uses[service.name])
-        has_address = is_addressed or service.ports or self._route_of(service)
+        has_address = is_addressed or service.ports or service.name in self._routes.routes
         return bool(has_address or service.health_check or _keeps_data(service))
 
-    def _write_process_or_publish(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Write the program of an image, which the limits of ``ulimits`` are set for; publish the route of a proxy."""
-        section, name, *rest = map(str, diagnostic.path)
-        service = self._loaded.project.services.get(name) if section == "services" else None
-        if service is None:
+    def _write_process(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Write the program of an image, which the limits of ``ulimits`` are set for."""
+        if diagnostic.path[2:] != ("ulimits",):
             return ()
-        if rest == ["ulimits"]:
-            image = self._images.get(service.image) if service.is_pulled else None
-            return process_entries(service, image) if isinstance(image, ImageFacts) else ()
-        route = self._route_of(service)
-        is_route = route is not None and self._loaded.origins.written_at(route.path) == diagnostic.path
-        if route is None or not is_route:
-            return ()
-        return RouteFixes(self._loaded, self._images, self.uses).entries_for(service, route)
+        service = self._loaded.project.services[str(diagnostic.path[1])]
+        image = self._images.get(service.image) if service.is_pulled else None
+        return process_entries(service, image) if isinstance(image, ImageFacts) else ()
 
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Set a variable again with the name that resolves: of an env file only one that is no more than a name."""
@@ -290,20 +287,23 @@ class Fixes:
         return (Entry(parent, f"{variable}: {yaml_text(after)}", "Where a pod can listen."),)
 
     @cached_property
-    def _public_urls(self) -> Mapping[int, PublicUrl]:
+    def public_urls(self) -> Mapping[int, PublicUrl]:
+        """The ports that Docker would publish on this machine, with the URLs of the services in a cluster."""
         return find_public_urls(self._loaded.project, self._plan)
 
     def _write_public_urls(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         def write(text: str, service: Service) -> str:
-            return replace_local_urls(text, service, self._public_urls)
+            return replace_local_urls(text, service, self.public_urls)
 
         return self._write_again(diagnostic, write, "The URL in a cluster.")
 
-    def _write_published(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        published = published_addresses(self._loaded.project.services.values())
+    @cached_property
+    def _published(self) -> Mapping[str, str]:
+        return published_addresses(self._loaded.project.services.values())
 
+    def _write_published(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         def write(text: str, _: Service) -> str:
-            return replace_docker_hosts(text, published)
+            return replace_docker_hosts(text, self._published)
 
         return self._write_again(diagnostic, write, "The service that has this port.")
 

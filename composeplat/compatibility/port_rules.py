@@ -66,8 +66,9 @@ class Use:
     where: str
 
 
-def check_ports(checker: Checker, images: ImageAnswers, uses: Mapping[str, Iterable[Use]]) -> None:
-    joined = find_joined(checker.project)
+def check_ports(
+    checker: Checker, images: ImageAnswers, uses: Mapping[str, Iterable[Use]], joined: Mapping[str, Use]
+) -> None:
     for service in checker.project.services.values():
         exposed = exposed_ports(service, images)
         if service.name in joined:
@@ -105,9 +106,14 @@ def _report_joined(checker: Checker, service: Service, use: Use) -> None:
     checker.add("unreachable-port", ("services", service.name), message, BY_POD, at_key=True)
 
 
+def _by_host(project: Project) -> dict[str, str]:
+    """Return the services by the hosts that others may write for them."""
+    return {clean(name): name for name in project.services} | {name: name for name in project.services}
+
+
 def find_joined(project: Project) -> Mapping[str, Use]:
     """Return the services that others join as members of a cluster at a port that they do not name, if it is listed."""
-    services = {clean(name): name for name in project.services} | {name: name for name in project.services}
+    services = _by_host(project)
     joined: dict[str, Use] = {}
     for user in project.services.values():
         for where, text in configuration_texts(project, user):
@@ -136,7 +142,7 @@ def unreachable_ports(service: Service, uses: Iterable[Use], exposed: Iterable[i
 
 def find_uses(project: Project) -> Mapping[str, list[Use]]:
     """Return for each service how the others address it; each text is read once, for all names."""
-    services = {clean(name): name for name in project.services} | {name: name for name in project.services}
+    services = _by_host(project)
     uses: dict[str, list[Use]] = {name: [] for name in project.services}
     for user in project.services.values():
         for host, port, where in _all_addresses(project, user):

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from composeplat.compatibility.entries import Entry
+from composeplat.compatibility.entries import Entry, expose_entries
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.port_rules import Use, exposed_ports, unreachable_ports
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import NEVER, Port, Project, Service
+from composeplat.diagnostics import Diagnostic
 from composeplat.names import clean
 from composeplat.plan.endpoints import NOT_HTTP
 from composeplat.plan.never_public import NEVER_PUBLIC
-from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route, is_published
+from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route, harmless_middlewares, is_published
 from composeplat.plan.services import service_ports
 
 _ROOT = "/"
@@ -47,45 +48,50 @@ class RouteFixes:
     """The entries for the services of a definition that have their address from a proxy."""
 
     def __init__(self, loaded: Loaded, images: ImageAnswers, uses: Mapping[str, Iterable[Use]]) -> None:
-        self._loaded = loaded
+        self._services = loaded.project.services
         self._images = images
         self._uses = uses
+        found = {name: find_proxy_route(loaded.origins, service) for name, service in self._services.items()}
+        self.routes = {name: route for name, route in found.items() if route is not None}
+        """The services that have their address from a proxy."""
+        self._names = {loaded.origins.written_at(route.path): name for name, route in self.routes.items()}
+        """The services by the places of their routes."""
+        self._harmless = harmless_middlewares(self._services.values())
+        self._prefixes: dict[tuple[str, str], dict[str, str]] = {}
+        """Proxy and hosts -> the services that are open there, with the first part of their paths."""
+        for name, route in self.routes.items():
+            if self._ports(self._services[name], route):
+                self._prefixes.setdefault((route.proxy, route.hosts), {})[name] = route.prefix
 
-    def entries_for(self, service: Service, route: ProxyRoute) -> tuple[Entry, ...]:
+    def entries_for(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Return the entries; none where the proxy does not open the service to all, or its port is not known."""
+        name = self._names.get(diagnostic.path)
+        if name is None:
+            return ()
+        service, route = self._services[name], self.routes[name]
         ports = self._ports(service, route)
+        together = self._prefixes.get((route.proxy, route.hosts), {})
+        is_shared = any(prefix != _ROOT for prefix in together.values())
         if not ports:
             return ()
-        together = self._same_address(route)
-        is_shared = any(prefix != _ROOT for prefix in together.values())
         if not is_shared and not _UNPUBLISHED.intersection(ports):
             return tuple(self._publish(service, ports, route.proxy))
-        endpoint = self._endpoint_of(together) if is_shared else service.name
+        endpoint = self._endpoint_of(together) if is_shared else name
         return tuple(self._route(service, route, ports[0], endpoint)) if endpoint and len(ports) == 1 else ()
 
     def _endpoint_of(self, together: Mapping[str, str]) -> str:
         """Name the endpoint of services, after the one with most paths; empty if one is published, or shares a path."""
-        is_published_too = any(is_published(self._loaded.project.services[name]) for name in together)
+        is_published_too = any(is_published(self._services[name]) for name in together)
         is_ambiguous = len(set(together.values())) < len(together)
         return "" if is_published_too or is_ambiguous else min(together, key=lambda name: together[name])
 
     def _ports(self, service: Service, route: ProxyRoute) -> tuple[int, ...]:
         """Return the ports of a route that is open to all; else none."""
-        if not route.is_open or service.restart == NEVER:
+        if not route.is_open(self._harmless) or service.restart == NEVER:
             return ()
         listed = {number for number, protocol in service_ports(service) if protocol == "tcp"}
         known = listed or set(exposed_ports(service, self._images))
         return route.ports or (tuple(known) if len(known) == 1 else ())
-
-    def _same_address(self, route: ProxyRoute) -> dict[str, str]:
-        """Return the services whose routes have the same hosts, with the first part of their paths."""
-        project = self._loaded.project
-        found: dict[str, str] = {}
-        for service in project.services.values():
-            other = find_proxy_route(self._loaded.origins, project, service)
-            if other and (other.proxy, other.hosts) == (route.proxy, route.hosts) and self._ports(service, other):
-                found[service.name] = other.prefix
-        return found
 
     def _publish(self, service: Service, ports: tuple[int, ...], proxy: str) -> Iterator[Entry]:
         parent = ("services", service.name, "ports")
@@ -97,13 +103,10 @@ class RouteFixes:
             yield Entry(("services", service.name, "expose"), f'- "{port}"', f"For the route of {route.proxy}.")
             yield from self._list_others(service, (port,))
         line = f"- {{path: {route.prefix}, service: {service.name}, port: {port}}}"
-        yield Entry(
-            ("endpoints", clean(endpoint)), line, f"The route of {route.proxy}; a deploy needs a domain for it."
-        )
+        yield Entry(("endpoints", clean(endpoint)), line, f"The route of {route.proxy}; {_NEEDS_DOMAIN}.")
 
-    def _list_others(self, service: Service, ports: tuple[int, ...]) -> Iterator[Entry]:
+    def _list_others(self, service: Service, ports: tuple[int, ...]) -> tuple[Entry, ...]:
         """List the ports that others use: a name without any port leads to all, one with some to these alone."""
         listed = replace(service, ports=(*service.ports, *(Port(target=port) for port in ports)))
         missing = unreachable_ports(listed, self._uses[service.name], exposed_ports(service, self._images))
-        parent = ("services", service.name, "expose")
-        yield from (Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
+        return expose_entries(service.name, missing)

@@ -36,9 +36,8 @@ class PublicUrl:
         return self.url.startswith(_HTTPS) and "/" not in self.url.removeprefix(_HTTPS)
 
 
-def check_local_urls(checker: Checker, plan: Plan, document: Node | None) -> None:
+def check_local_urls(checker: Checker, urls: Mapping[int, PublicUrl], document: Node | None) -> None:
     """Report texts with a URL of this machine that leads to a public port; one of its own port may be for itself."""
-    urls = find_public_urls(checker.project, plan)
     for service in checker.project.services.values():
         if find_node(document, "services", service.name, "network_mode"):
             continue  # its hint is about 'localhost' too
@@ -102,7 +101,7 @@ def _portable(url: str, endpoint: str, namespace: str) -> str:
     name, dot, _ = host.partition(".")
     if name != f"{endpoint}-{namespace}" or not dot:
         return "its URL, which 'platform check --explain' lists"
-    return f"https://{endpoint}-${{PLATFORM_NAMESPACE}}.${{PLATFORM_DOMAIN}}{slash}{path}"
+    return f"{_HTTPS}{endpoint}-${{PLATFORM_NAMESPACE}}.${{PLATFORM_DOMAIN}}{slash}{path}"
 
 
 def _texts(checker: Checker, service: Service) -> Iterator[tuple[PathKey, str]]:

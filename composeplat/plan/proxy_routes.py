@@ -8,9 +8,9 @@ service. Labels become annotations, which no proxy of the cluster reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from composeplat.compose.model import Project, Service
+from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, Origins, annotation_path
 from composeplat.diagnostics import PathKey
 from composeplat.names import clean
@@ -85,14 +85,21 @@ class ProxyRoute:
     """Its hosts, as the proxy reads them; services with the same share an address."""
     prefix: str
     """The first part of the paths that lead to the service; ``/`` for all."""
-    is_open: bool
-    """Whether it leads everybody there, over plain HTTP, and by hosts and prefix alone."""
+    is_plain: bool
+    """Whether hosts and prefix alone decide, and the container gets plain HTTP."""
+    limits: tuple[str, ...] = ()
+    """What may limit who uses it, or change its paths: lists of middlewares, and texts that name none."""
+
+    def is_open(self, harmless: Collection[str]) -> bool:
+        """Return whether everybody may use it; ``harmless`` are the middlewares that change nothing."""
+        names = (name.strip().removesuffix("@docker") for text in self.limits for name in text.split(","))
+        return self.is_plain and all(name in harmless for name in names)
 
 
 def check_proxy_routes(checker: Checker, endpoints: Iterable[EndpointPlan]) -> None:
     routed = {clean(service) for endpoint in endpoints for service, _ in endpoint.routes}
     for service in checker.project.services.values():
-        route = find_proxy_route(checker.origins, checker.project, service)
+        route = find_proxy_route(checker.origins, service)
         if route and not is_published(service) and clean(service.name) not in routed:
             message = f"is a route of {route.proxy}, which reads it from Docker: here the service has no URL by it"
             checker.add("no-effect", route.path, message, _route_for(service, route))
@@ -103,18 +110,16 @@ def is_published(service: Service) -> bool:
     return service.public or any(port.published is not None for port in service.ports)
 
 
-def find_proxy_route(origins: Origins, project: Project, service: Service) -> ProxyRoute | None:
+def find_proxy_route(origins: Origins, service: Service) -> ProxyRoute | None:
     """Return the address that a proxy gives a service; None without one."""
     is_left_alone = service.labels.get("traefik.enable", "").lower() == "false"
     for read in () if is_left_alone else _LABELS:
         if rules := [label for label in service.labels if read.rule.match(label)]:
-            return _route_of_labels(origins, project, service, read, rules)
+            return _route_of_labels(origins, service, read, rules)
     return _route_of_variables(origins, service) if service.environment.get(_HOST_VARIABLE) else None
 
 
-def _route_of_labels(
-    origins: Origins, project: Project, service: Service, read: _Labels, rules: list[str]
-) -> ProxyRoute:
+def _route_of_labels(origins: Origins, service: Service, read: _Labels, rules: list[str]) -> ProxyRoute:
     path: PathKey = ("services", service.name)
     labels = service.labels
     given = {label: labels[label] for label in labels if read.port.match(label)}
@@ -126,18 +131,15 @@ def _route_of_labels(
         ports=_ports(origins, [(text, annotation_path(path, label)) for label, text in given.items()]),
         hosts=" ".join(sorted({found["hosts"] or "" for found in addresses})),
         prefix=min(prefixes, default=_ROOT),
-        is_open=len(addresses) == len(rules)
-        and len(prefixes) == 1
-        and all(map(_PORT_TEXT.fullmatch, given.values()))
-        and all(_changes_nothing(labels[label], project) for label in labels if read.limit.match(label)),
+        is_plain=len(addresses) == len(rules) and len(prefixes) == 1 and all(map(_PORT_TEXT.fullmatch, given.values())),
+        limits=tuple(labels[label] for label in labels if read.limit.match(label)),
     )
 
 
-def _changes_nothing(names: str, project: Project) -> bool:
-    """Return whether a text names middlewares of the project that limit nobody and leave paths as they are."""
-    labels = (label for service in project.services.values() for label in service.labels)
-    known = {found[1] for found in map(_MIDDLEWARE.match, labels) if found}
-    return all(name.strip().removesuffix("@docker") in known for name in names.split(","))
+def harmless_middlewares(services: Iterable[Service]) -> frozenset[str]:
+    """Return the middlewares that limit nobody and leave paths as they are, whichever service defines them."""
+    found = (_MIDDLEWARE.match(label) for service in services for label in service.labels)
+    return frozenset(match[1] for match in found if match)
 
 
 def _route_of_variables(origins: Origins, service: Service) -> ProxyRoute:
@@ -152,7 +154,7 @@ def _route_of_variables(origins: Origins, service: Service) -> ProxyRoute:
         ports=_ports(origins, [(values["PORT"], (*path, _PORT_VARIABLE))]),
         hosts=values["HOST"],
         prefix=prefix,
-        is_open=re.fullmatch(_PREFIX, prefix) is not None and values["PROTO"] in ("", "http") and not values["DEST"],
+        is_plain=re.fullmatch(_PREFIX, prefix) is not None and values["PROTO"] in ("", "http") and not values["DEST"],
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.compatibility.entries import yaml_text
+from composeplat.compatibility.entries import Entry, yaml_text
+from composeplat.compatibility.fixes import Fixes
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.platform_file import add_entries, entry_lines
 from composeplat.registry.image_config import ImageFacts
 from tests.compatibility.test_check import check
 from tests.conftest import Folder, Project
+from tests.steps import count_steps
 
 
 def fix(folder: Folder, images: ImageAnswers | None = None) -> list[str]:
@@ -768,3 +770,25 @@ def test_a_route_that_stays_without_an_entry(project: Project, keys: str) -> Non
 
     (finding,) = [found for found in check(folder).all_findings if found.diagnostic.code == "no-effect"]
     assert finding.fix == ()
+
+
+def test_many_routes_of_a_proxy(project: Project) -> None:
+    """The work grows with the services, and not with their square: each route and each middleware is read once."""
+
+    def work(count: int) -> int:
+        text = "services:\n" + "".join(
+            f"  s{n}: {{image: a, labels: ['{RULE}=Host(`s{n}.b`)', '{PORT}=80', '{MIDDLEWARES}=m{n}',"
+            f" traefik.http.middlewares.m{n}.compress=true]}}\n"
+            for n in range(count)
+        )
+        read = project(text).read()
+        assert read.plan is not None
+        fixes = Fixes(read.loaded, read.plan, {})
+        found = [diagnostic for diagnostic in read.loaded.report.sorted() if diagnostic.code == "no-effect"]
+        entries: list[tuple[Entry, ...]] = []
+        steps = count_steps(lambda: entries.extend(map(fixes.entries_for, found)))
+        assert len(found) == count
+        assert all(entries)
+        return steps
+
+    assert work(40) < 3 * work(20)

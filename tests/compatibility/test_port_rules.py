@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.compatibility.image_rules import ImageAnswers
-from composeplat.compatibility.port_rules import check_ports, find_uses
+from composeplat.compatibility.port_rules import check_ports, find_joined, find_uses
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import Report
 from composeplat.registry.image_config import ImageFacts
@@ -136,7 +136,7 @@ def test_many_services(project: Project) -> None:
         loaded = project(to_yaml({"services": services})).read().loaded
         report = Report()
         checker = Checker(loaded.project, loaded.origins, report)
-        steps = count_steps(lambda: check_ports(checker, {}, find_uses(loaded.project)))
+        steps = count_steps(lambda: check_ports(checker, {}, find_uses(loaded.project), find_joined(loaded.project)))
         assert len(report.sorted()) == count - 1
         return steps
 
