@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from composeplat.compatibility.entries import Entry, expose_entries
+from composeplat.compatibility.entries import Entry, expose_entries, yaml_text
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.port_rules import Use, exposed_ports, unreachable_ports
 from composeplat.compose.load import Loaded
@@ -23,7 +23,6 @@ from composeplat.plan.proxy_routes import ProxyRoute, find_proxy_route, harmless
 from composeplat.plan.services import service_ports
 
 _ROOT = "/"
-_NEEDS_DOMAIN = "a deploy needs a domain for it"
 #: Ports that get a URL by a route alone.
 _UNPUBLISHED = NEVER_PUBLIC | NOT_HTTP.keys()
 
@@ -40,8 +39,12 @@ def route_to_page(project: Project, name: str) -> tuple[Entry, ...]:
     port = next(iter(published)) if len(published) == 1 else 0
     if port not in _PAGES or _PAGES[port] not in service.image.lower():
         return ()
-    line = f"- {{path: /, service: {service.name}, port: {port}}}"
-    return (Entry(("endpoints", clean(service.name)), line, f"The page of {_PAGES[port]}; {_NEEDS_DOMAIN}."),)
+    return (_route_entry(service, _ROOT, port, service.name, f"The page of {_PAGES[port]}"),)
+
+
+def _route_entry(service: Service, path: str, port: int, endpoint: str, reason: str) -> Entry:
+    line = f"- {{path: {path}, service: {yaml_text(service.name)}, port: {port}}}"
+    return Entry(("endpoints", clean(endpoint)), line, f"{reason}; a deploy needs a domain for it.")
 
 
 class RouteFixes:
@@ -102,8 +105,7 @@ class RouteFixes:
         if (port, "tcp") not in service_ports(service):
             yield Entry(("services", service.name, "expose"), f'- "{port}"', f"For the route of {route.proxy}.")
             yield from self._list_others(service, (port,))
-        line = f"- {{path: {route.prefix}, service: {service.name}, port: {port}}}"
-        yield Entry(("endpoints", clean(endpoint)), line, f"The route of {route.proxy}; {_NEEDS_DOMAIN}.")
+        yield _route_entry(service, route.prefix, port, endpoint, f"The route of {route.proxy}")
 
     def _list_others(self, service: Service, ports: tuple[int, ...]) -> tuple[Entry, ...]:
         """List the ports that others use: a name without any port leads to all, one with some to these alone."""

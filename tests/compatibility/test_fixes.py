@@ -722,6 +722,17 @@ def test_the_page_of_a_program(project: Project, keys: str, port: int) -> None:
         assert fix(folder) == []
 
 
+def test_a_route_to_a_service_with_a_name_that_is_no_text(project: Project) -> None:
+    """A name that YAML takes for a boolean is in quotes."""
+    keys = "environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 5432}"
+    folder = project({"compose.yaml": f"services: {{'true': {{image: a, {keys}}}}}"})
+    lines = fix(folder)
+
+    assert lines[-1].strip() == '- {path: /, service: "true", port: 5432}'
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
 def test_harmless_middlewares_of_a_route(project: Project) -> None:
     """A redirect to HTTPS, wherever it is defined, leaves the route open to all."""
     text = f"""
