@@ -34,7 +34,7 @@ from composeplat.compatibility.key_fixes import (
 from composeplat.compatibility.listener_rules import listen_everywhere, may_listen_everywhere
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_joined, find_uses, unreachable_ports
 from composeplat.compatibility.route_fixes import RouteFixes, route_to_page
-from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, replace_local_urls
+from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, is_only_urls, replace_local_urls
 from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
@@ -293,7 +293,7 @@ class Fixes:
 
     def _write_public_urls(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         def write(text: str, service: Service) -> str:
-            return replace_local_urls(text, service, self.public_urls)
+            return replace_local_urls(str(diagnostic.path[-1]), text, service, self.public_urls)
 
         return self._write_again(diagnostic, write, "The URL in a cluster.")
 
@@ -312,8 +312,13 @@ class Fixes:
     ) -> tuple[Entry, ...]:
         """Set a variable or a build argument again, with another text than the file has."""
         *parent, name = map(str, diagnostic.path)
-        before = written_variable(find_node(self._loaded.document, *parent), name) or ""
-        after = write(before, self._loaded.project.services[parent[1]])
+        service = self._loaded.project.services[parent[1]]
+        if parent[2:] == ["env_file"]:
+            parent = [*parent[:2], "environment"]
+            before = service.variables[name] if is_only_urls(service.variables[name]) else ""
+        else:
+            before = written_variable(find_node(self._loaded.document, *parent), name) or ""
+        after = write(before, service)
         return (Entry(tuple(parent), f"{name}: {yaml_text(after)}", reason),) if after != before else ()
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:

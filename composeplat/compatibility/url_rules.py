@@ -21,6 +21,14 @@ from composeplat.plan import Plan
 _MAX_LISTED = 4
 _HTTPS = "https://"
 _URL = re.compile(r"(http|ws)(s?)://(?:localhost|127\.0\.0\.1)(?::(\d{1,5}))?(?![\w.:-])", re.ASCII)
+#: Names of variables whose URLs are for browsers, also those with the service's own port.
+_FOR_BROWSERS = re.compile(
+    r"(?:^|_)(?:(?:APP|AUTH|BASE|CLIENT|FRONTEND|HOME|NEXTAUTH|ROOT|SITE|WEB|WEBHOOK|WEBSITE)_?UR[IL]"
+    r"|CALLBACK|CANONICAL|CORS|CSRF|EXTERNAL|ORIGIN|PUBLIC|REDIRECT)S?(?:_|$)",
+    re.IGNORECASE,
+)
+#: A value that is no more than such URLs.
+_ONLY_URLS = re.compile(rf"{_URL.pattern}/?(?:[ ,]+{_URL.pattern}/?)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +49,21 @@ def check_local_urls(checker: Checker, urls: Mapping[int, PublicUrl], document: 
     for service in checker.project.services.values():
         if find_node(document, "services", service.name, "network_mode"):
             continue  # its hint is about 'localhost' too
-        for path, text in _texts(checker, service):
-            reached = {
-                urls[port].service: _with_scheme(urls[port], found) for found, port in _local(text, service, urls)
-            }
+        for path, name, text in _texts(checker, service):
+            found = _local(name, text, service, urls)
+            reached = {urls[port].service: _with_scheme(urls[port], match) for match, port in found}
             if reached:
                 _report(checker, path, reached)
 
 
-def _local(text: str, service: Service, urls: Mapping[int, PublicUrl]) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield the URLs in a text that lead to a public port of another service, each with this port."""
-    own = {port.target for port in service.ports}
+def _local(
+    name: str, text: str, service: Service, urls: Mapping[int, PublicUrl]
+) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield the URLs in a variable that lead to a public port, each with this port; by its own, a service asks itself.
+
+    Unless the variable says by its name that it is for browsers.
+    """
+    own = set() if _FOR_BROWSERS.search(name) else {port.target for port in service.ports}
     for found in _URL.finditer(text):
         port = int(found[3] or (443 if found[2] else 80))
         if port in urls and port not in own:
@@ -62,10 +74,15 @@ def _with_scheme(public: PublicUrl, found: re.Match[str]) -> str:
     return public.url.replace("https:", f"{found[1]}s:")
 
 
-def replace_local_urls(text: str, service: Service, urls: Mapping[int, PublicUrl]) -> str:
-    """Replace URLs of this machine where the paths behind them stay the same."""
+def is_only_urls(text: str) -> bool:
+    """Whether a value has nothing else than URLs of this machine, without paths."""
+    return _ONLY_URLS.fullmatch(text) is not None
+
+
+def replace_local_urls(name: str, text: str, service: Service, urls: Mapping[int, PublicUrl]) -> str:
+    """Replace URLs of this machine in a variable where the paths behind them stay the same."""
     parts, end = [], 0
-    for found, port in _local(text, service, urls):
+    for found, port in _local(name, text, service, urls):
         if urls[port].is_whole:
             parts += [text[end : found.start()], _with_scheme(urls[port], found)]
             end = found.end()
@@ -104,9 +121,10 @@ def _portable(url: str, endpoint: str, namespace: str) -> str:
     return f"{_HTTPS}{endpoint}-${{PLATFORM_NAMESPACE}}.${{PLATFORM_DOMAIN}}{slash}{path}"
 
 
-def _texts(checker: Checker, service: Service) -> Iterator[tuple[PathKey, str]]:
+def _texts(checker: Checker, service: Service) -> Iterator[tuple[PathKey, str, str]]:
+    """Yield the variables and build arguments of a service: path, name and value."""
     for variable, value in service.variables.items():
-        yield variable_path(checker, service, variable), value
+        yield variable_path(checker, service, variable), variable, value
     for name, value in service.build.args.items() if service.build else ():
         path = ("services", service.name, "build", "args", name)
-        yield path if checker.origins.has(*path) else path[:-1], value
+        yield path if checker.origins.has(*path) else path[:-1], name, value

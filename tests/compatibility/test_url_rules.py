@@ -60,6 +60,31 @@ def test_other_urls(project: Project, keys: str) -> None:
     assert found(project, keys) == []
 
 
+FOR_BROWSERS = """
+NEXTAUTH_URL APP_URL SITE_URLS GF_SERVER_ROOT_URL NEXT_PUBLIC_API KC_EXTERNAL_ADDRESS CORS_ALLOWED ALLOWED_ORIGINS
+csrf_trusted AUTH_REDIRECT_URI OAUTH_CALLBACK BASEURL
+"""
+OTHERS = "U HEALTH_URL INTERNAL_API_URL EUREKA_CLIENT_SERVICEURL_DEFAULTZONE APPS_URL"
+
+
+@pytest.mark.parametrize("name", FOR_BROWSERS.split())
+def test_own_port_of_a_variable_for_browsers(project: Project, name: str) -> None:
+    """Host and container port are often the same: the name of the variable says for whom the URL is."""
+    keys = f"ports: ['8000:8000'], environment: {{{name}: 'http://localhost:8000'}}"
+    folder = project(f"services: {{web: {{image: w, {keys}}}}}\n")
+    (entry,) = (line.strip() for line in fix(folder) if "http" in line)
+
+    assert entry == f'{name}: "{url("web")}"'
+
+
+@pytest.mark.parametrize("name", OTHERS.split())
+def test_own_port_of_another_variable(project: Project, name: str) -> None:
+    keys = f"ports: ['8000:8000'], environment: {{{name}: 'http://localhost:8000'}}"
+    folder = project(f"services: {{web: {{image: w, {keys}}}}}\n")
+
+    assert fix(folder) == []
+
+
 def test_the_url_of_the_hint(project: Project) -> None:
     """Nothing is left where it is written, and the service gets it."""
     text = TEXT.format("environment: {U: 'http://localhost:8000'}")
@@ -117,7 +142,7 @@ def test_entries(project: Project, keys: str, entries: list[str]) -> None:
     ("keys", "more"),
     [
         pytest.param("environment: {U: $V}", {"_env": "V=http://localhost:8000\n"}, id="a value from elsewhere"),
-        pytest.param("env_file: v.env", {"v__env": "U=http://localhost:8000\n"}, id="an env file"),
+        pytest.param("env_file: v.env", {"v__env": "U=http://localhost:8000/k3y\n"}, id="an env file with more"),
     ],
 )
 def test_no_entry(project: Project, keys: str, more: dict[str, str]) -> None:
@@ -127,6 +152,18 @@ def test_no_entry(project: Project, keys: str, more: dict[str, str]) -> None:
 
     assert "local-url" in {finding.diagnostic.code for finding in check(folder).all_findings}
     assert fix(folder) == []
+
+
+@pytest.mark.parametrize("value", ["http://localhost:8000", "http://localhost:8000/, http://localhost:3000"])
+def test_entry_for_an_env_file(project: Project, value: str) -> None:
+    """A value that is no more than URLs is written: nothing in it is secret."""
+    folder = project({"compose.yaml": TEXT.format("env_file: v.env"), "v.env": f"U={value}\n"})
+    lines = fix(folder)
+
+    after = value.replace("http://localhost:8000", url("api")).replace("http://localhost:3000", url("web"))
+    assert [line.strip() for line in lines] == ["services:", "web:", "environment:", f'U: "{after}"']
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert "local-url" not in {finding.diagnostic.code for finding in check(folder).all_findings}
 
 
 def test_no_entry_for_a_path(project: Project) -> None:
