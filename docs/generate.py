@@ -97,6 +97,8 @@ CLUSTER_MESSAGES = {
     " leads to this machine in Docker alone [docker-only-host]",
     "local-url": "compose.yaml:4:21: warning: services.app.environment.API_URL leads browsers to 'api' by a URL of this"
     " machine, which publishes ports in Docker alone [local-url]",
+    "local-host": "compose.yaml:4:21: warning: services.web.environment.ALLOWED_HOSTS names this machine, and not"
+    " the host for which browsers ask in a cluster [local-host]",
     "unresolvable-host": "compose.yaml:4:21: warning: services.app.environment.DB_URL names the host 'my_db', which is"
     " 'my-db' in a cluster [unresolvable-host]",
     "unexposed-port": "compose.yaml:4:14: warning: services.web.ports[0] names port 8080 of the container, and its"

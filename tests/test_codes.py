@@ -457,6 +457,7 @@ def test_every_code_has_a_definition() -> None:
         "own-name-listener",
         "docker-only-host",
         "local-url",
+        "local-host",
         "unexposed-port",
         "wrong-architecture",
         "no-storage-class",

@@ -63,6 +63,13 @@ CLUSTER_CODES: dict[str, Code] = {
         effect=_LOST,
         many=True,
     ),
+    "local-host": Code(
+        _W,
+        "A program answers for names of this machine, and not for the host by which browsers reach it in a cluster.",
+        "Add the host of its URL to the variable.",
+        effect=_LOST,
+        many=True,
+    ),
     "unexposed-port": Code(
         _W,
         "A service names a port of its container that its image does not expose, and the image exposes others.",

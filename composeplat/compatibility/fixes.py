@@ -13,6 +13,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import chain, count
 
+from composeplat.compatibility.accepted_hosts import (
+    PublicHost,
+    accept_hosts,
+    find_public_hosts,
+    hosts_for,
+    is_only_local,
+)
 from composeplat.compatibility.entries import Entry, expose_entries, yaml_text
 from composeplat.compatibility.host_rules import (
     HOST_VARIABLE,
@@ -126,6 +133,7 @@ class Fixes:
             "no-effect": lambda diagnostic: self._write_process(diagnostic) or self._routes.entries_for(diagnostic),
             "sensitive-port": lambda diagnostic: route_to_page(loaded.project, str(diagnostic.path[1])),
             "local-url": self._write_public_urls,
+            "local-host": self._accept_hosts,
             "docker-only-host": self._write_published,
             "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),
             "invalid-value": lambda diagnostic: drop_gateway(loaded, diagnostic.path),
@@ -295,7 +303,20 @@ class Fixes:
         def write(text: str, service: Service) -> str:
             return replace_local_urls(str(diagnostic.path[-1]), text, service, self.public_urls)
 
-        return self._write_again(diagnostic, write, "The URL in a cluster.")
+        return self._write_again(diagnostic, write, "The URL in a cluster.", is_only_urls)
+
+    @cached_property
+    def public_hosts(self) -> Mapping[str, tuple[PublicHost, ...]]:
+        return find_public_hosts(self._plan)
+
+    def _accept_hosts(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        variable = str(diagnostic.path[-1])
+
+        def write(text: str, service: Service) -> str:
+            hosts = hosts_for(service, variable, self._loaded.project.services.values(), self.public_hosts)
+            return accept_hosts(variable, text, hosts, keeps_local=service.health_check is not None)
+
+        return self._write_again(diagnostic, write, "Browsers ask for this host.", is_only_local)
 
     @cached_property
     def _published(self) -> Mapping[str, str]:
@@ -308,14 +329,21 @@ class Fixes:
         return self._write_again(diagnostic, write, "The service that has this port.")
 
     def _write_again(
-        self, diagnostic: Diagnostic, write: Callable[[str, Service], str], reason: str
+        self,
+        diagnostic: Diagnostic,
+        write: Callable[[str, Service], str],
+        reason: str,
+        is_harmless: Callable[[str], bool] | None = None,
     ) -> tuple[Entry, ...]:
-        """Set a variable or a build argument again, with another text than the file has."""
+        """Set a variable or a build argument again, with another text than the file has.
+
+        The value of an env file is written only if it is harmless, as it may be secret.
+        """
         *parent, name = map(str, diagnostic.path)
         service = self._loaded.project.services[parent[1]]
         if parent[2:] == ["env_file"]:
             parent = [*parent[:2], "environment"]
-            before = service.variables[name] if is_only_urls(service.variables[name]) else ""
+            before = service.variables[name] if is_harmless and is_harmless(service.variables[name]) else ""
         else:
             before = written_variable(find_node(self._loaded.document, *parent), name) or ""
         after = write(before, service)

@@ -99,7 +99,7 @@ def _report(checker: Checker, path: PathKey, reached: dict[str, str]) -> None:
 def find_public_urls(project: Project, plan: Plan) -> dict[int, PublicUrl]:
     """Return the ports that Docker would publish on this machine, each with the URL of its service."""
     urls = {
-        (service, port): _portable(url, endpoint.name, plan.namespace)
+        (service, port): portable_url(url, endpoint.name, plan.namespace)
         for endpoint in plan.endpoints
         for url, service, port in endpoint.addresses
     }
@@ -112,7 +112,7 @@ def find_public_urls(project: Project, plan: Plan) -> dict[int, PublicUrl]:
     return found
 
 
-def _portable(url: str, endpoint: str, namespace: str) -> str:
+def portable_url(url: str, endpoint: str, namespace: str) -> str:
     """Return a URL with the variables of its namespace and its domain, which are others elsewhere."""
     host, slash, path = url.removeprefix(_HTTPS).partition("/")
     name, dot, _ = host.partition(".")
