@@ -1,7 +1,8 @@
 """Rules about the host names for which a program answers: variables that list only those of this machine.
 
 Owns how such variables are recognized, and the text that has the host of the cluster too.
-Django, Nextcloud, Phoenix and others refuse a request for a host that they were not given, also behind an ingress.
+Django, Nextcloud, Phoenix and others refuse a request for a host that they were not given, also behind an ingress. The
+servers of Vite and Rails for development are given none, and answer for this machine alone.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ _NAME = r"(?:localhost|127\.0\.0\.1)(?![\w.-])"
 _LOCAL = re.compile(rf"(?<![\w.-]){_NAME}")
 #: The first name of this machine in a text as it is written, which can be a variable's default.
 _FIRST = re.compile(
-    rf"(?:(?P<before>[,;|]\s*|\s+)|\$\{{\w+:?-|(?<![\w.-]))"
+    rf"(?:(?P<before>[,;|]\s*|(?<!\s)\s+)|\$\{{\w+:?-|(?<![\w.-]))"
     rf"(?P<item>(?P<quote>[\"']?){_NAME}(?P=quote))(?P<after>\s*[,;|]\s*|\s+)?"
 )
 _ITEM = re.compile(r"[^\s,;|\"'()^$]+")
+_VITE = re.compile(r"(?:^|[\s/;&|])vite(?!\s+build)(?=\s|$)")
+_VITE_HOST = "__VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS"
+_RAILS_HOST = "RAILS_DEVELOPMENT_HOSTS"
 _OF_THIS_MACHINE = frozenset(("localhost", "127.0.0.1", "::1", "[::1]", "[", "]"))
 
 
@@ -74,6 +78,8 @@ def check_accepted_hosts(checker: Checker, hosts: Mapping[str, tuple[PublicHost,
     """Report variables with names of this machine and without the host by which browsers reach the service."""
     services = checker.project.services.values()
     for service in services:
+        if service.name in hosts:
+            _check_development_server(checker, service, hosts[service.name][0])
         for variable, value in service.variables.items():
             if not _names_this_machine(variable, value):
                 continue
@@ -83,6 +89,26 @@ def check_accepted_hosts(checker: Checker, hosts: Mapping[str, tuple[PublicHost,
                 verb = "add" if _LISTS.search(variable) else "write"
                 hint = f"{verb} {missing[0].written or 'the host of its URL'}, in compose.platform.yaml"
                 checker.add("local-host", variable_path(checker, service, variable), message, hint)
+
+
+def _check_development_server(checker: Checker, service: Service, host: PublicHost) -> None:
+    for place, name in (("RAILS_ENV", "Rails"), ("command", "Vite")):
+        if variable := development_variable(service, place):
+            is_variable = place in service.variables
+            path = variable_path(checker, service, place) if is_variable else ("services", service.name, place)
+            message = f"starts {name} for development, which does not answer for the host of its URL in a cluster"
+            hint = f"set {variable}: {host.written or 'to that host'}, in compose.platform.yaml"
+            checker.add("local-host", path, message, hint)
+
+
+def development_variable(service: Service, place: str) -> str:
+    """Return the variable that adds a host to those of a server for development; empty for others, and if it is set."""
+    found = ""
+    if place == "RAILS_ENV" and service.variables.get(place) == "development":
+        found = _RAILS_HOST
+    elif place == "command" and _VITE.search(" ".join(service.command or ())):
+        found = _VITE_HOST
+    return "" if found in service.variables else found
 
 
 def _names_this_machine(variable: str, value: str) -> bool:

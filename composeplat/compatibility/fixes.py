@@ -16,6 +16,7 @@ from itertools import chain, count
 from composeplat.compatibility.accepted_hosts import (
     PublicHost,
     accept_hosts,
+    development_variable,
     find_public_hosts,
     hosts_for,
     is_only_local,
@@ -311,6 +312,13 @@ class Fixes:
 
     def _accept_hosts(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         variable = str(diagnostic.path[-1])
+        name = str(diagnostic.path[1])
+        if added := development_variable(self._loaded.project.services[name], variable):
+            host = self.public_hosts[name][0].written
+            entry = Entry(
+                ("services", name, "environment"), f"{added}: {yaml_text(host)}", "Browsers ask for this host."
+            )
+            return (entry,) if host else ()
 
         def write(text: str, service: Service) -> str:
             hosts = hosts_for(service, variable, self._loaded.project.services.values(), self.public_hosts)

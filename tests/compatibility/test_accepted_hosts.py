@@ -128,3 +128,38 @@ def test_entry_for_an_env_file(project: Project) -> None:
     folder = project({"compose.yaml": text, "v.env": "ALLOWED_HOSTS=localhost,127.0.0.1,[::1]\n"})
 
     assert entries(folder) == [f'ALLOWED_HOSTS: "localhost,{HOST},127.0.0.1,[::1]"']
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "variable"),
+    [
+        pytest.param("environment: {RAILS_ENV: development}", "RAILS_ENV", "RAILS_DEVELOPMENT_HOSTS", id="Rails"),
+        pytest.param("environment: [RAILS_ENV=development]", "RAILS_ENV", "RAILS_DEVELOPMENT_HOSTS", id="a list"),
+        pytest.param("command: npx vite --host", "command", "__VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS", id="Vite"),
+        pytest.param(
+            "command: [sh, -c, 'npm ci && vite']", "command", "__VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS", id="a shell"
+        ),
+    ],
+)
+def test_servers_for_development(project: Project, keys: str, place: str, variable: str) -> None:
+    """They answer for this machine alone, until a variable has another host."""
+    folder = project({"compose.yaml": f"services: {{web: {{image: w, ports: ['80:80'], {keys}}}}}"})
+    ((path, hint),) = found(folder)
+
+    assert path.endswith(place)
+    assert hint == f"set {variable}: {HOST}, in compose.platform.yaml"
+    assert entries(folder) == [f'{variable}: "{HOST}"']
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "ports: ['80:80'], environment: {RAILS_ENV: production}",
+        "ports: ['80:80'], environment: {RAILS_ENV: development, RAILS_DEVELOPMENT_HOSTS: example.com}",
+        "environment: {RAILS_ENV: development}",
+        "ports: ['80:80'], command: vite build",
+        "ports: ['80:80'], command: vitest",
+    ],
+)
+def test_other_servers(project: Project, keys: str) -> None:
+    assert found(project(f"services: {{web: {{image: w, {keys}}}}}")) == []
