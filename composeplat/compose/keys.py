@@ -231,6 +231,7 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("volumes.*.driver_opts", _EXTENSION, _SPEC, "size class"),
     # endpoints
     *_rows("endpoints", _EXTENSION, _SPEC, "labels rules"),
+    *_rows("endpoints", _EXTENSION, _RULING, "annotations", "settings of the ingress controller"),
     *_rows("endpoints.*", _EXTENSION, _SPEC, "path service port"),
     # networks
     *_rows("networks.*", _WARNED, _COMPOSE, "external internal name", effect=_CHANGED),

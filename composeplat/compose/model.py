@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Self
 
 from composeplat.compose.ai_model import AiModel, ModelUse
+from composeplat.compose.endpoint_model import Endpoint
 from composeplat.compose.extension_model import Extensions, Patch
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import HOST_NETWORK, Network, Networking
@@ -344,22 +345,6 @@ class Volume:
     """The claim is someone else's, and must exist."""
     object_name: str = ""
     """The name that the definition gives to the claim; empty for that of the volume."""
-    patches: tuple[Patch, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@record(kw_only=True)
-class Route:
-    path: str
-    service: str
-    port: int
-
-
-@record(kw_only=True)
-class Endpoint:
-    name: str
-    """Empty for the endpoint with the environment's name."""
-    routes: tuple[Route, ...]
     patches: tuple[Patch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 

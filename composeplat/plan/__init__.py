@@ -117,7 +117,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     )
     planned = _plan_services(ordered, common)
     check_container_names(checker, planned)
-    services = patch_services(checker, planned)
+    services = patch_services(checker, planned, endpoints)
     edges = plan_edges(project)
     return Plan(
         environment=settings.environment,

@@ -195,6 +195,8 @@ class RequiredObject:
 @record(kw_only=True)
 class EndpointPlan:
     name: str
+    service: str = ""
+    """The service whose public port it is for; empty for an endpoint of the key ``endpoints``."""
     urls: tuple[str, ...]
     objects: tuple[DesiredObject, ...]
     routes: tuple[tuple[str, int], ...] = ()

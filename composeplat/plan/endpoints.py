@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from composeplat.compose.model import Endpoint, Port, Route, Service
+from composeplat.compose.endpoint_model import Endpoint, Route
+from composeplat.compose.model import Port, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, port_path, route_path
 from composeplat.compose.placeholders import LateNumber, has_placeholder, replace_placeholders
@@ -18,6 +19,7 @@ from composeplat.names import (
     clean,
     endpoint_host,
     is_dns_name,
+    is_key,
     is_label_key,
     is_label_value,
     make_label,
@@ -61,6 +63,7 @@ class EndpointSpec:
     routes: tuple[Route, ...]
     origin: PathKey
     labels: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
 
 
 def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> tuple[EndpointPlan, ...]:
@@ -204,7 +207,8 @@ def _declared_endpoints(checker: Checker, endpoint: Endpoint, settings: Settings
     for index, route in active:
         _check_route(checker, route, route_path(endpoint.name, index), paths)
     routes = tuple(route for _, route in active)
-    return [EndpointSpec(name=name, routes=routes, origin=origin, labels=tuple(endpoint.labels.items()))]
+    given = {"labels": tuple(endpoint.labels.items()), "annotations": tuple(endpoint.annotations.items())}
+    return [EndpointSpec(name=name, routes=routes, origin=origin, **given)]
 
 
 def _check_route(checker: Checker, route: Route, origin: PathKey, paths: dict[str, Route]) -> None:
@@ -280,6 +284,7 @@ def _plan_endpoint(checker: Checker, spec: EndpointSpec, settings: Settings, ide
     targets = tuple(dict.fromkeys((route.service, route.port) for route in spec.routes))
     return EndpointPlan(
         name=spec.name,
+        service=spec.routes[0].service if spec.origin[0] == "services" else "",
         urls=tuple(dict.fromkeys(url for url, _, _ in addresses)),
         objects=(desired,),
         routes=targets,
@@ -306,6 +311,14 @@ def _split_labels(checker: Checker, spec: EndpointSpec) -> tuple[dict[str, str],
             checker.add(
                 "no-effect", path, "has a value that is invalid for a Kubernetes label, and becomes an annotation"
             )
+            annotations[name] = value
+    for name, value in spec.annotations:
+        path = (*spec.origin, "annotations", name)
+        if name.startswith(f"{LABEL_PREFIX}/"):
+            checker.add("no-effect", path, "is an annotation of this tool, and can't be set")
+        elif not is_key(name):
+            checker.add("no-effect", path, "has a name that is invalid for a Kubernetes annotation, and is left out")
+        else:
             annotations[name] = value
     return labels, annotations
 

@@ -6,7 +6,7 @@ is found again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +14,15 @@ from composeplat.compose.check_extensions import SCALED_KINDS
 from composeplat.compose.extension_model import Patch
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey
-from composeplat.names import LABEL_PREFIX, make_label
+from composeplat.names import LABEL_PREFIX, clean, make_label
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Manifest, ServicePlan, VolumePlan
+from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.strategic_merge import BadPatch, merge
 
 _OWN_PREFIXES = ("app.kubernetes.io/", f"{LABEL_PREFIX}/", "pulumi.com/")
 _LABELS = ("labels", "annotations")
+#: The kinds of an endpoint's object; a service's patch of one is for the endpoints of its public ports.
+_ROUTES = frozenset(("Ingress", "HTTPRoute"))
 #: The parts of an object that its patch may not change.
 _IDENTITY: tuple[PathKey, ...] = (
     ("apiVersion",),
@@ -34,15 +37,17 @@ _IDENTITY: tuple[PathKey, ...] = (
 )
 
 
-def patch_services(checker: Checker, services: tuple[ServicePlan, ...]) -> tuple[ServicePlan, ...]:
-    return tuple(_patch_service(checker, service) for service in services)
+def patch_services(
+    checker: Checker, services: tuple[ServicePlan, ...], endpoints: Iterable[EndpointPlan]
+) -> tuple[ServicePlan, ...]:
+    public = {endpoint.service for endpoint in endpoints}
+    return tuple(_patch_service(checker, service, is_public=service.name in public) for service in services)
 
 
-def _patch_service(checker: Checker, service: ServicePlan) -> ServicePlan:
+def _patch_service(checker: Checker, service: ServicePlan, *, is_public: bool) -> ServicePlan:
     patches = checker.project.services[service.name].extensions.patches
-    if not patches:
-        return service
-    return replace(service, objects=_patch_objects(checker, patches, service.objects, service.cluster_name))
+    own = [patch for patch in patches if not (is_public and patch.kind in _ROUTES)]
+    return replace(service, objects=_patch_objects(checker, own, service.objects, service.cluster_name))
 
 
 def patch_volumes(checker: Checker, volumes: tuple[VolumePlan, ...]) -> tuple[VolumePlan, ...]:
@@ -57,12 +62,28 @@ def _patch_volume(checker: Checker, volume: VolumePlan) -> VolumePlan:
 def patch_endpoints(
     checker: Checker, endpoints: tuple[EndpointPlan, ...], environment: str
 ) -> tuple[EndpointPlan, ...]:
+    """Patch endpoints: those of the key of this name by their own patches, those of public ports by their services'."""
     declared = checker.project.endpoints
     patches = {make_label(found.name) if found.name else environment: found.patches for found in declared}
+    of_ports = _patch_ports(checker, [endpoint for endpoint in endpoints if endpoint.service])
     return tuple(
-        replace(plan, objects=_patch_objects(checker, patches.get(plan.name, ()), plan.objects, plan.name))
+        replace(plan, objects=tuple(of_ports[desired.key] for desired in plan.objects))
+        if plan.service
+        else replace(plan, objects=_patch_objects(checker, patches.get(plan.name, ()), plan.objects, plan.name))
         for plan in endpoints
     )
+
+
+def _patch_ports(checker: Checker, endpoints: Iterable[EndpointPlan]) -> Mapping[ResourceKey, DesiredObject]:
+    """Return the objects of the endpoints of public ports, patched; a service with several has them all."""
+    objects: dict[str, tuple[DesiredObject, ...]] = {}
+    for endpoint in endpoints:
+        objects[endpoint.service] = (*objects.get(endpoint.service, ()), *endpoint.objects)
+    found: dict[ResourceKey, DesiredObject] = {}
+    for name, own in objects.items():
+        patches = [patch for patch in checker.project.services[name].extensions.patches if patch.kind in _ROUTES]
+        found.update((desired.key, desired) for desired in _patch_objects(checker, patches, own, clean(name)))
+    return found
 
 
 def _patch_objects(

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from composeplat.compose.endpoint_model import Endpoint, Route
 from composeplat.compose.file_model import FileKind
 from composeplat.compose.keys import SECTIONS
-from composeplat.compose.model import NEVER, DependencyCondition, Endpoint, Project, Route, Service, Volume
+from composeplat.compose.model import NEVER, DependencyCondition, Project, Service, Volume
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import route_path
 from composeplat.compose.parse.annotations import parse_annotations
@@ -262,6 +263,7 @@ def _extended(name: str, whole: Field) -> Endpoint | None:
         name=name,
         routes=_routes(name, rules),
         labels=section.mapping("labels"),
+        annotations=section.mapping("annotations"),
         patches=parse_patches(section, "endpoints.x-kubernetes"),
     )
 
