@@ -93,6 +93,8 @@ CLUSTER_MESSAGES = {
     " /var/lib/postgresql/data: without a mount, it is lost with the pod [image-volume]",
     "unreachable-port": "compose.yaml:2:3: warning: services.queue is addressed at port 5672 by 'app' (AMQP_URL); in a"
     " cluster its name leads to 15672 only [unreachable-port]",
+    "ending-command": "compose.yaml:8:17: warning: services.bucket.entrypoint ends by itself, and a service without"
+    " 'restart' is a server, which is started again each time [ending-command]",
     "docker-only-host": "compose.yaml:4:21: warning: services.app.environment.LLM_URL names host.docker.internal, which"
     " leads to this machine in Docker alone [docker-only-host]",
     "local-url": "compose.yaml:4:21: warning: services.app.environment.API_URL leads browsers to 'api' by a URL of this"

@@ -455,6 +455,7 @@ def test_every_code_has_a_definition() -> None:
         "unreachable-port",
         "unresolvable-host",
         "own-name-listener",
+        "ending-command",
         "docker-only-host",
         "local-url",
         "local-host",

@@ -49,6 +49,13 @@ CLUSTER_CODES: dict[str, Code] = {
         effect=_LOST,
         many=True,
     ),
+    "ending-command": Code(
+        _W,
+        "A command ends by itself, and its service has no 'restart': it is a server, which is started again each time.",
+        "Set restart: 'no', which makes it a job.",
+        effect=_LOST,
+        many=True,
+    ),
     "docker-only-host": Code(
         _W,
         "A service addresses the machine that it runs on, or a DNS server, by a name that only Docker has.",

@@ -15,6 +15,7 @@ from composeplat.cluster.capabilities import Capabilities
 from composeplat.codes import BY_KEY, CODES, Effect, Severity
 from composeplat.compatibility.accepted_hosts import check_accepted_hosts
 from composeplat.compatibility.cluster_rules import check_cluster
+from composeplat.compatibility.ending_rules import check_endings
 from composeplat.compatibility.explanation import Statement, explain
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.fixes import Fixes
@@ -116,6 +117,7 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     check_listeners(checker)
     check_local_urls(checker, fixes.public_urls, loaded.document)
     check_accepted_hosts(checker, fixes.public_hosts)
+    check_endings(checker, fixes.uses, loaded.document)
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

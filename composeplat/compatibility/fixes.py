@@ -98,6 +98,14 @@ def _lead_to_pod(service: Service) -> tuple[Entry, ...]:
     return (Entry(("services", service.name, "deploy"), "endpoint_mode: dnsrr", reason),)
 
 
+def _make_job(diagnostic: Diagnostic) -> tuple[Entry, ...]:
+    parent = tuple(map(str, diagnostic.path[:-1]))
+    retries = Entry(
+        (*parent, "deploy"), "restart_policy: {max_attempts: 6}", "What it needs may not be ready at first."
+    )
+    return Entry(parent, 'restart: "no"', "Its command ends: it runs until it succeeds."), retries
+
+
 class Fixes:
     """The fixes of a definition's findings; a host folder has one volume, whichever services mount it."""
 
@@ -129,6 +137,7 @@ class Fixes:
             "unresolvable-host": self._rename_host,
             "own-name-listener": self._listen_everywhere,
             "on-failure-job": self._keep_running,
+            "ending-command": _make_job,
             "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": lambda diagnostic: self._write_process(diagnostic) or self._routes.entries_for(diagnostic),
