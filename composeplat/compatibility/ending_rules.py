@@ -19,6 +19,7 @@ from composeplat.diagnostics import PathKey
 _SHELL = re.compile(r"(?:.*/)?(?:a|ba|da|k|z)?sh")
 _TEXT_FOLLOWS = re.compile(r"-[a-z]*c")
 _SEPARATORS = ";&|\n()"
+_SUBSTITUTION = re.compile(r"\$\([^()]*\)")
 #: Statements that run on, wherever they are in a script.
 _ENDLESS = re.compile(r"\bwhile\s+(?:true|:|\[+\s*(?:1|true))|\bsleep\s+inf|\btail\s+(?:\S+\s+)*-\w*[fF]|\bwait\b")
 #: The ends of a compound statement, before which its own last statement is.
@@ -96,7 +97,7 @@ def _script(args: list[str]) -> str | None:
 
 
 def _script_ends(script: str) -> bool:
-    lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=_SEPARATORS)
+    lexer = shlex.shlex(_SUBSTITUTION.sub("x", script.replace("\\\n", " ")), posix=True, punctuation_chars=_SEPARATORS)
     lexer.whitespace, lexer.commenters = " \t\r", ""
     try:
         tokens = list(lexer)

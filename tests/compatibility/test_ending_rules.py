@@ -35,6 +35,7 @@ ENDING = [
     "sleep 5 && curl -X PUT http://es:9200/_settings -d '{\"a\": 1}'",
     "(echo 'a; b' | psql -c 'SELECT 1; SELECT 2')",
     "A=b npx prisma migrate deploy",
+    "echo $$(date)",
     "echo a \\\n  b",
 ]
 RUNNING = [
