@@ -39,21 +39,20 @@ from composeplat.compatibility.key_fixes import (
     rename_in_arguments,
     rename_variable,
 )
+from composeplat.compatibility.left_out import OF_A_PROFILE, docker_tools, not_started
 from composeplat.compatibility.listener_rules import listen_everywhere, may_listen_everywhere
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_joined, find_uses, unreachable_ports
 from composeplat.compatibility.route_fixes import RouteFixes, route_to_page
 from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, is_only_urls, replace_local_urls
 from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.load import Loaded
-from composeplat.compose.load.profiles import active_services, read_profiles
 from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
 from composeplat.compose.nodes import find_node
-from composeplat.compose.options import split_names
 from composeplat.compose.origins import literal_target, mount_path
 from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.compose.system_paths import CLOCK_FILES, SHARED_MEMORY
 from composeplat.compose.values import show_size
-from composeplat.diagnostics import Diagnostic, PathKey, Report
+from composeplat.diagnostics import Diagnostic, PathKey
 from composeplat.names import clean, is_dns_label
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
@@ -68,21 +67,6 @@ _VARIABLE_DEPTH = 3
 _SERVERS = "mariadbd mongod mysqld postgres redis-server valkey-server"
 #: Names of folders that say nothing about the service.
 _VAGUE = "app config content data database db files home html lib log logs storage uploads var volume volumes www"
-
-
-def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
-    """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs.
-
-    Full mode does not start them either. Where Compose would start no service at all, a profile is always chosen.
-    """
-    if loaded.settings.full:
-        return frozenset()
-    chosen = split_names(loaded.variables.lookup("COMPOSE_PROFILES"))
-    # Jobs have profiles too, and are in full mode alone.
-    known = loaded.project.services
-    profiles = {name: own for name, own in read_profiles(loaded.document, Report()).items() if name in known}
-    started = active_services(profiles, chosen)
-    return frozenset(profiles) - plan.select_services(started) if started else frozenset()
 
 
 def _keeps_data(service: Service) -> bool:
@@ -117,7 +101,8 @@ class Fixes:
         self._taken = set(map(clean, loaded.project.volumes))
         self.hosts = renamed_hosts(loaded)
         """The names that don't resolve in a cluster, with those that do."""
-        self.not_started = _not_started(loaded, plan)
+        self.not_started = not_started(loaded, plan)
+        self._left_out = {**docker_tools(loaded), **dict.fromkeys(self.not_started, OF_A_PROFILE)}
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
         self._writers: dict[str, Service] = {}
         for service in loaded.project.services.values():
@@ -151,9 +136,9 @@ class Fixes:
 
     def entries_for(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         path = diagnostic.path
-        if path[:1] == ("services",) and len(path) > 1 and path[1] in self.not_started:
-            reason = "Docker Compose starts it only with its profile."
-            return (Entry(("services",), f"{yaml_text(str(path[1]))}: !reset null", reason),)
+        if path[:1] == ("services",) and len(path) > 1 and path[1] in self._left_out:
+            name = str(path[1])
+            return (Entry(("services",), f"{yaml_text(name)}: !reset null", self._left_out[name]),)
         fixer = self._fixers.get(diagnostic.code)
         return fixer(diagnostic) if fixer else ()
 

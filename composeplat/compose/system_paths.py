@@ -11,13 +11,13 @@ from pathlib import PurePosixPath
 SHARED_MEMORY = os.path.join("/dev", "shm")
 NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
 CLOCK_FILES = ("/etc/localtime", "/etc/timezone")
-_ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
+ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
 _NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
 _TIME_ZONE = "set the time zone by a variable: environment: {TZ: Europe/Berlin}"
 
 
 def instead_of_system_path(source: str, target: str) -> str:
-    if PurePosixPath(source).name in _ENGINE_SOCKETS:
+    if PurePosixPath(source).name in ENGINE_SOCKETS:
         return _NO_SOCKET
     if source == SHARED_MEMORY:
         return f"for the pod's own memory, mount {{type: tmpfs, target: {target}}}"
