@@ -12,11 +12,17 @@ services:
     stop_grace_period: 0
     scale: 1
     volumes: ["./store:/srv/store", "/var/run/docker.sock:/var/run/docker.sock"]
+  updates:
+    image: containrrr/watchtower
+    volumes: ["/var/run/docker.sock:/var/run/docker.sock"]
 """
 
 
 def test_data_is_kept(environment: Environment) -> None:
-    """A project that can't be deployed as it is can be after `init`, and keeps its data when its pod is replaced."""
+    """A project that can't be deployed as it is can be after `init`, and keeps its data when its pod is replaced.
+
+    A tool for Docker is left out.
+    """
     environment.write(TEXT.format(sleep=SLEEP))
     environment.platform("deploy").expect(3)
     before = environment.platform("check", "--offline", "--json").expect(3).json
@@ -231,3 +237,31 @@ services:
 
     assert written == f"{url.rpartition(':')[0]}/v1/"
     until(lambda: fetch(environment, written) == "orders\n")
+
+
+def test_a_command_that_ends(environment: Environment) -> None:
+    """It is restarted until the deploy fails; after `init` it is a job, which tries again until it succeeds."""
+    server = "sh -c 'sleep 5; mkdir -p /srv && cd /srv && echo made > file && httpd -f -p 80'"
+    environment.write(
+        f"""\
+services:
+  store: {{image: 'busybox:1.37', command: {server}, expose: [80], stop_grace_period: 0}}
+  setup:
+    image: busybox:1.37
+    command: sh -c 'wget -qO- http://store/file && echo done'
+    depends_on: [store]
+    stop_grace_period: 0
+  app:
+    image: busybox:1.37
+    command: {SLEEP}
+    depends_on: {{setup: {{condition: service_healthy}}}}
+    stop_grace_period: 0
+"""
+    )
+    before = environment.platform("deploy").expect(1)
+    environment.platform("init", "--yes", "--offline").expect(0)
+    environment.platform("deploy").expect(0)
+
+    assert "ends by itself, with exit status 0" in before.stderr
+    assert environment.platform("logs", "setup", "--no-prefix").expect(0).stdout.endswith("made\ndone\n")
+    assert len(environment.pods("app")) == 1
