@@ -114,6 +114,10 @@ def test_a_build(folder: Folder) -> None:
         ),
         ("", ["db:1:1: error: services.db has neither 'image' nor 'build'"]),
         ("a: [", ["db:1:5: error: not YAML: "]),
+        (
+            "name: shop\nservices: {db: {image: nginx}}\n",
+            ["db:2:1: error: compose has 'services', as a whole Compose file", "use ComposeStack"],
+        ),
         ("- image: nginx", ["db:1:1: error: services.db must be a mapping"]),
         ("image: nginx\n---\nservices: {web: {image: nginx}}\n", ["'compose' has other services than 'db': web"]),
     ],

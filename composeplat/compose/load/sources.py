@@ -73,12 +73,22 @@ class Sources:
         try:
             source = decode(as_utf8(content), lambda text: self.make(path, base, text), self.report)
             documents = read_nodes(source, self.report, self._node_count)
+            if path == "-" and self.request.snippet_of:
+                self._refuse_whole_definition(documents[:1])
+                documents = _with_service(documents, self.request.snippet_of, Span(source))
         except StopReading:
             self.complete = False
             return []
-        if path == "-" and self.request.snippet_of:
-            documents = _with_service(documents, self.request.snippet_of, Span(source))
         return [node for node in documents if not (isinstance(node, Scalar) and node.is_null)]
+
+    def _refuse_whole_definition(self, first: list[Node]) -> None:
+        for node in first:
+            if isinstance(node, Mapping) and "services" in node.entries:
+                key, _ = node.entries["services"]
+                message = "has 'services', as a whole Compose file: it must be the keys of one service"
+                hint = "use ComposeStack, or leave out 'services' and the name below it"
+                self.report.add("invalid-type", key.span, ("compose",), f"compose {message}", hint)
+                raise StopReading
 
     def _report_unreadable(self, path: str, base: Path, error: files.Unreadable) -> None:
         source = self.make(path, base, "")
