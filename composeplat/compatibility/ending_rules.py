@@ -21,7 +21,7 @@ _TEXT_FOLLOWS = re.compile(r"-[a-z]*c")
 _SEPARATORS = ";&|\n()"
 _SUBSTITUTION = re.compile(r"\$\([^()]*\)")
 #: Statements that run on, wherever they are in a script.
-_ENDLESS = re.compile(r"\bwhile\s+(?:true|:|\[+\s*(?:1|true))|\bsleep\s+inf|\btail\s+(?:\S+\s+)*-\w*[fF]|\bwait\b")
+_ENDLESS = re.compile(r"\bwhile\s+(?:true|:|\[+\s*(?:1|true))|\bsleep\s+inf|\btail\s+(?:\S+\s+){0,8}-\w*[fF]|\bwait\b")
 #: The ends of a compound statement, before which its own last statement is.
 _CLOSING = frozenset(("done", "esac", "fi", "}"))
 #: Words before a statement that are not its program.

@@ -120,3 +120,4 @@ def test_long_scripts(project: Project) -> None:
     """They are read once, statement by statement."""
     assert found(service(project, shell("echo a; " * 20_000))) == ["setup.command"]
     assert found(service(project, shell("A=b " * 20_000 + "serve"))) == []
+    assert found(service(project, shell("tail a " * 15_000 + "; echo"))) == ["setup.command"]
