@@ -59,12 +59,25 @@ _WATCHING = re.compile(r"\s--?w(?:atch)?(?:\s|=|$)|\btrace\b")
 def check_endings(checker: Checker, uses: Mapping[str, Sequence[Use]], document: Node | None) -> None:
     """Report commands that end by themselves in a service that has no ``restart``, and no address either."""
     for service in checker.project.services.values():
-        is_server = service.ports or service.replicas != 1 or any(use.port for use in uses.get(service.name, ()))
+        is_server = (
+            service.ports
+            or service.replicas != 1
+            or service.is_global
+            or any(use.port for use in uses.get(service.name, ()))
+        )
         if service.restart != ALWAYS or is_server or _sets_restart(document, service.name) or not ends(service):
             continue
         path = _path_of_command(service)
         message = "ends by itself, and a service without 'restart' is a server, which is started again each time"
-        checker.add("ending-command", path, message, "set restart: 'no', which makes it a job")
+        hint = "set restart: 'no', which makes it a job"
+        if not can_be_job(service):
+            hint = f"it shares the pod of '{service.pod_owner}': make it a service of its own, with restart: 'no'"
+        checker.add("ending-command", path, message, hint)
+
+
+def can_be_job(service: Service) -> bool:
+    """Whether the service has a pod of its own, whose restarts it decides."""
+    return service.pod_owner == service.name
 
 
 def _sets_restart(document: Node | None, service: str) -> bool:

@@ -21,6 +21,7 @@ from composeplat.compatibility.accepted_hosts import (
     hosts_for,
     is_only_local,
 )
+from composeplat.compatibility.ending_rules import can_be_job
 from composeplat.compatibility.entries import Entry, expose_entries, yaml_text
 from composeplat.compatibility.host_rules import (
     HOST_VARIABLE,
@@ -82,12 +83,13 @@ def _lead_to_pod(service: Service) -> tuple[Entry, ...]:
     return (Entry(("services", service.name, "deploy"), "endpoint_mode: dnsrr", reason),)
 
 
-def _make_job(diagnostic: Diagnostic) -> tuple[Entry, ...]:
+def _make_job(service: Service, diagnostic: Diagnostic) -> tuple[Entry, ...]:
     parent = tuple(map(str, diagnostic.path[:-1]))
     retries = Entry(
         (*parent, "deploy"), "restart_policy: {max_attempts: 6}", "What it needs may not be ready at first."
     )
-    return Entry(parent, 'restart: "no"', "Its command ends: it runs until it succeeds."), retries
+    once = Entry(parent, 'restart: "no"', "Its command ends: it runs until it succeeds.")
+    return (once, retries) if can_be_job(service) else ()
 
 
 class Fixes:
@@ -122,7 +124,7 @@ class Fixes:
             "unresolvable-host": self._rename_host,
             "own-name-listener": self._listen_everywhere,
             "on-failure-job": self._keep_running,
-            "ending-command": _make_job,
+            "ending-command": lambda diagnostic: _make_job(self._service(diagnostic), diagnostic),
             "unshared-base": self._share_base,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
             "no-effect": lambda diagnostic: self._write_process(diagnostic) or self._routes.entries_for(diagnostic),
@@ -141,6 +143,9 @@ class Fixes:
             return (Entry(("services",), f"{yaml_text(name)}: !reset null", self._left_out[name]),)
         fixer = self._fixers.get(diagnostic.code)
         return fixer(diagnostic) if fixer else ()
+
+    def _service(self, diagnostic: Diagnostic) -> Service:
+        return self._loaded.project.services[str(diagnostic.path[1])]
 
     def _keep_or_drop(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Keep the data of a program; drop every other system path, which no cluster has."""
@@ -192,7 +197,7 @@ class Fixes:
         return self._volume(service, name, target, f"{keeps}{copied}.", mount.content.size if mount.content else 0)
 
     def _keep_image_volumes(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        service = self._loaded.project.services[str(diagnostic.path[1])]
+        service = self._service(diagnostic)
         image = self._images.get(service.image)
         entries: list[Entry] = []
         for target in unmounted_volumes(service, image) if isinstance(image, ImageFacts) else ():
@@ -219,7 +224,7 @@ class Fixes:
         return RouteFixes(self._loaded, self._images, self.uses)
 
     def _expose(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        service = self._loaded.project.services[str(diagnostic.path[1])]
+        service = self._service(diagnostic)
         if service.name in self.joined:
             return _lead_to_pod(service)
         missing = unreachable_ports(service, self.uses[service.name], exposed_ports(service, self._images))
@@ -240,7 +245,7 @@ class Fixes:
     def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Restart a server that Docker restarts after failures: one with an address, a check or its data is no job."""
         parent, key = tuple(map(str, diagnostic.path[:-1])), diagnostic.path[-1]
-        service = self._loaded.project.services[parent[1]]
+        service = self._service(diagnostic)
         if service.name in self._awaited or not self._is_server(service):
             return ()
         value = "any" if key == "condition" else "unless-stopped"
@@ -255,7 +260,7 @@ class Fixes:
         """Write the program of an image, which the limits of ``ulimits`` are set for."""
         if diagnostic.path[2:] != ("ulimits",):
             return ()
-        service = self._loaded.project.services[str(diagnostic.path[1])]
+        service = self._service(diagnostic)
         image = self._images.get(service.image) if service.is_pulled else None
         return process_entries(service, image) if isinstance(image, ImageFacts) else ()
 
@@ -266,7 +271,7 @@ class Fixes:
             return rename_in_arguments(self._loaded, path, self.hosts)
         if len(path) < _VARIABLE_DEPTH or path[2] not in ("environment", "env_file"):
             return ()
-        service = self._loaded.project.services[str(path[1])]
+        service = self._service(diagnostic)
         environment = find_node(self._loaded.document, "services", service.name, "environment")
         entries: list[Entry] = []
         for variable in (str(path[3]),) if len(path) > _VARIABLE_DEPTH else tuple(service.environment):
@@ -281,7 +286,7 @@ class Fixes:
     def _listen_everywhere(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Set a variable again; where a single address is needed, let the name lead to the pod."""
         parent, variable = tuple(map(str, diagnostic.path[:-1])), str(diagnostic.path[-1])
-        service = self._loaded.project.services[parent[1]]
+        service = self._service(diagnostic)
         before = written_variable(find_node(self._loaded.document, *parent), variable) or ""
         after = listen_everywhere(before, service)
         is_for_others = variable.replace("LISTENERS", "ADVERTISED_LISTENERS") not in service.variables
@@ -342,7 +347,7 @@ class Fixes:
         The value of an env file is written only if it is harmless, as it may be secret.
         """
         *parent, name = map(str, diagnostic.path)
-        service = self._loaded.project.services[parent[1]]
+        service = self._service(diagnostic)
         if parent[2:] == ["env_file"]:
             parent = [*parent[:2], "environment"]
             before = service.variables[name] if is_harmless and is_harmless(service.variables[name]) else ""

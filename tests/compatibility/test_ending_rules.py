@@ -116,6 +116,24 @@ def test_others(project: Project, keys: str, rest: str) -> None:
     assert found(service(project, keys, rest)) == []
 
 
+def test_a_shared_pod(project: Project) -> None:
+    """Its restarts are those of the pod, so that no entry makes it a job."""
+    text = "services: {a: {image: a}, setup: {image: b, command: echo, network_mode: 'service:a'}}\n"
+    folder = project({"compose.yaml": f"x-platform: {{full: true}}\n{text}"})
+    (finding,) = check(folder).all_findings
+
+    assert finding.diagnostic.code == "ending-command"
+    assert finding.diagnostic.hint == "it shares the pod of 'a': make it a service of its own, with restart: 'no'"
+    assert fix(folder) == []
+
+
+def test_a_pod_on_each_node(project: Project) -> None:
+    """A DaemonSet is always restarted."""
+    folder = service(project, "image: a, command: echo, deploy: {mode: global}", "x-platform: {full: true}\n")
+
+    assert found(folder) == []
+
+
 def test_long_scripts(project: Project) -> None:
     """They are read once, statement by statement."""
     assert found(service(project, shell("echo a; " * 20_000))) == ["setup.command"]
