@@ -10,7 +10,7 @@ An entry never has the value of a variable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, count
 
 from composeplat.compatibility.accepted_hosts import (
@@ -33,11 +33,11 @@ from composeplat.compatibility.host_rules import (
 )
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
 from composeplat.compatibility.key_fixes import (
+    change_arguments,
     drop_gateway,
     mend_key,
     mount_shared_memory,
     process_entries,
-    rename_in_arguments,
     rename_variable,
 )
 from composeplat.compatibility.left_out import OF_A_PROFILE, docker_tools, not_started
@@ -268,7 +268,9 @@ class Fixes:
         """Set a variable again with the name that resolves: of an env file only one that is no more than a name."""
         path = diagnostic.path
         if path[2:] in (("command",), ("entrypoint",), ("healthcheck",)):
-            return rename_in_arguments(self._loaded, path, self.hosts)
+            key = str(path[-1]).replace("healthcheck", "test")
+            change = partial(replace_hosts, variable=key, renamed=self.hosts)
+            return change_arguments(self._loaded, path, change, "The host's name in a cluster.")
         if len(path) < _VARIABLE_DEPTH or path[2] not in ("environment", "env_file"):
             return ()
         service = self._service(diagnostic)
@@ -300,10 +302,15 @@ class Fixes:
         return find_public_urls(self._loaded.project, self._plan)
 
     def _write_public_urls(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        reason = "The URL in a cluster."
+        if diagnostic.path[2:] in (("command",), ("entrypoint",)):
+            change = partial(replace_local_urls, "", service=self._service(diagnostic), urls=self.public_urls)
+            return change_arguments(self._loaded, diagnostic.path, change, reason)
+
         def write(text: str, service: Service) -> str:
             return replace_local_urls(str(diagnostic.path[-1]), text, service, self.public_urls)
 
-        return self._write_again(diagnostic, write, "The URL in a cluster.", is_only_urls)
+        return self._write_again(diagnostic, write, reason, is_only_urls)
 
     @cached_property
     def public_hosts(self) -> Mapping[str, tuple[PublicHost, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os.path
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -101,20 +101,20 @@ def rename_variable(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> 
     return ()
 
 
-def rename_in_arguments(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> tuple[Entry, ...]:
-    """Write a command, an entrypoint or the test of a health check again, with the names that resolve."""
+def change_arguments(loaded: Loaded, path: PathKey, change: Callable[[str], str], reason: str) -> tuple[Entry, ...]:
+    """Write a command, an entrypoint or the test of a health check again, with another text."""
     whole = tuple(map(str, path))
     parent, key = (whole, "test") if whole[-1] == "healthcheck" else (whole[:-1], whole[-1])
     node = find_node(loaded.document, *parent, key)
     items = node.items if isinstance(node, Sequence) else [node]
     texts = [item.written for item in items if isinstance(item, Scalar)]
     before = "\n".join(texts)
-    after = replace_hosts(before, key, hosts)
-    # An option and its host may be two items, which are told apart by lines.
+    after = change(before)
+    # An option and its value may be two items, which are told apart by lines.
     if after == before or (isinstance(node, Sequence) and before.count("\n") != len(items) - 1):
         return ()
     value: object = after.split("\n") if isinstance(node, Sequence) else after
-    return (Entry(parent, f"{key}: {json.dumps(value, ensure_ascii=False)}", "The host's name in a cluster."),)
+    return (Entry(parent, f"{key}: {json.dumps(value, ensure_ascii=False)}", reason),)
 
 
 def _written_pair(whole: Node | None, entry: str | int) -> tuple[str, str | None]:

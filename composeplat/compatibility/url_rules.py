@@ -21,6 +21,9 @@ from composeplat.plan import Plan
 _MAX_LISTED = 4
 _HTTPS = "https://"
 _URL = re.compile(r"(http|ws)(s?)://(?:localhost|127\.0\.0\.1)(?::(\d{1,5}))?(?![\w.:-])", re.ASCII)
+#: The option before a URL, in the same argument or the one before it.
+_OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w.-]*)[=\s\"']+\Z")
+_MAX_OPTION = 80
 #: Names of variables whose URLs are for browsers, also those with the service's own port.
 _FOR_BROWSERS = re.compile(
     r"(?:^|_)(?:(?:APP|AUTH|BASE|CLIENT|FRONTEND|HOME|NEXTAUTH|ROOT|SITE|WEB|WEBHOOK|WEBSITE)_?UR[IL]"
@@ -59,15 +62,21 @@ def check_local_urls(checker: Checker, urls: Mapping[int, PublicUrl], document: 
 def _local(
     name: str, text: str, service: Service, urls: Mapping[int, PublicUrl]
 ) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield the URLs in a variable that lead to a public port, each with this port; by its own, a service asks itself.
+    """Yield the URLs in a text that lead to a public port, each with this port; by its own, a service asks itself.
 
-    Unless the variable says by its name that it is for browsers.
+    Unless the variable, or in arguments the option, says by its name that it is for browsers.
     """
-    own = set() if _FOR_BROWSERS.search(name) else {port.target for port in service.ports}
+    own = {port.target for port in service.ports}
     for found in _URL.finditer(text):
         port = int(found[3] or (443 if found[2] else 80))
-        if port in urls and port not in own:
+        if port in urls and (port not in own or _FOR_BROWSERS.search(name or _option(text, found.start()))):
             yield found, port
+
+
+def _option(text: str, end: int) -> str:
+    """Return the name of the option before a place, as a variable would have it; empty without one."""
+    found = _OPTION.search(text[max(0, end - _MAX_OPTION) : end])
+    return re.sub("[.-]", "_", found[1]) if found else ""
 
 
 def _with_scheme(public: PublicUrl, found: re.Match[str]) -> str:
@@ -80,7 +89,7 @@ def is_only_urls(text: str) -> bool:
 
 
 def replace_local_urls(name: str, text: str, service: Service, urls: Mapping[int, PublicUrl]) -> str:
-    """Replace URLs of this machine in a variable where the paths behind them stay the same."""
+    """Replace URLs of this machine where the paths behind them stay the same; arguments have no name."""
     parts, end = [], 0
     for found, port in _local(name, text, service, urls):
         if urls[port].is_whole:
@@ -122,7 +131,9 @@ def portable_url(url: str, endpoint: str, namespace: str) -> str:
 
 
 def _texts(checker: Checker, service: Service) -> Iterator[tuple[PathKey, str, str]]:
-    """Yield the variables and build arguments of a service: path, name and value."""
+    """Yield path, name and text of each variable, of the arguments of a service and of those of its build."""
+    for key, args in (("command", service.command), ("entrypoint", service.entrypoint)):
+        yield ("services", service.name, key), "", "\n".join(args or ())
     for variable, value in service.variables.items():
         yield variable_path(checker, service, variable), variable, value
     for name, value in service.build.args.items() if service.build else ():

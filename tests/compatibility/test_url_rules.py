@@ -34,6 +34,8 @@ LISTED = '["http://localhost:3000","http://localhost:8000","http://localhost:1"]
         pytest.param("environment: {U: 'http://localhost:3000'}", "environment.U", url("web"), id="its own"),
         pytest.param("build: {args: {U: 'http://localhost:8000'}}", "build.args.U", url("api"), id="an argument"),
         pytest.param("build: {args: ['U=http://localhost:8000']}", "build.args", url("api"), id="arguments"),
+        pytest.param("command: serve --api http://localhost:8000", "command", url("api"), id="a command"),
+        pytest.param("entrypoint: [serve, 'u=http://localhost:8000']", "entrypoint", url("api"), id="an entrypoint"),
         pytest.param(f"environment: {{U: '{LISTED}'}}", "environment.U", f"{url('web')}, {url('api')}", id="several"),
     ],
 )
@@ -51,6 +53,7 @@ def test_local_url(project: Project, keys: str, place: str, written: str) -> Non
         pytest.param("environment: {U: 'http://localhost:80/health http://localhost'}", id="its own port"),
         pytest.param("environment: {U: 'http://localhost:8001 http://localhost.example.com:8000'}", id="others"),
         pytest.param("environment: {U: 'http://localhost:5432 http://localhost:9100'}", id="ports that are not public"),
+        pytest.param("command: curl http://localhost:80/health --public", id="its own port in a command"),
         pytest.param("environment: {U: 'redis://localhost:8000 localhost:8000'}", id="no page"),
         pytest.param("network_mode: host, environment: {U: 'http://localhost:8000'}", id="the network of this machine"),
     ],
@@ -64,6 +67,7 @@ FOR_BROWSERS = """
 NEXTAUTH_URL APP_URL SITE_URLS GF_SERVER_ROOT_URL NEXT_PUBLIC_API KC_EXTERNAL_ADDRESS CORS_ALLOWED ALLOWED_ORIGINS
 csrf_trusted AUTH_REDIRECT_URI OAUTH_CALLBACK BASEURL
 """
+OWN = "services: {{web: {{image: w, ports: ['9090:9090'], {}}}}}\n"
 OTHERS = "U HEALTH_URL INTERNAL_API_URL EUREKA_CLIENT_SERVICEURL_DEFAULTZONE APPS_URL"
 
 
@@ -75,6 +79,35 @@ def test_own_port_of_a_variable_for_browsers(project: Project, name: str) -> Non
     (entry,) = (line.strip() for line in fix(folder) if "http" in line)
 
     assert entry == f'{name}: "{url("web")}"'
+
+
+@pytest.mark.parametrize(
+    ("keys", "written"),
+    [
+        pytest.param(
+            "command: '--web.external-url=http://localhost:9090/p'", f"--web.external-url={url('web')}/p", id="="
+        ),
+        pytest.param("command: '--public-url http://localhost:9090'", f"--public-url {url('web')}", id="a blank"),
+        pytest.param(
+            "command: [--base-url, 'http://localhost:9090', -v]",
+            f'["--base-url", "{url("web")}", "-v"]',
+            id="two items",
+        ),
+        pytest.param(
+            """entrypoint: "sh -c 'exec x --root-url \\"http://localhost:9090\\"'\"""",
+            f"""sh -c 'exec x --root-url \\"{url("web")}\\"'""",
+            id="a script",
+        ),
+    ],
+)
+def test_own_port_of_an_option_for_browsers(project: Project, keys: str, written: str) -> None:
+    """The whole command is written again, as Compose replaces it."""
+    folder = project({"compose.yaml": OWN.format(keys)})
+    lines = fix(folder)
+
+    assert lines[-1].partition(": ")[2].strip('"') == written
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert "local-url" not in {finding.diagnostic.code for finding in check(folder).all_findings}
 
 
 @pytest.mark.parametrize("name", OTHERS.split())
