@@ -13,7 +13,7 @@ from functools import partial
 
 from composeplat.cluster.capabilities import Capabilities
 from composeplat.codes import BY_KEY, CODES, Effect, Severity
-from composeplat.compatibility.accepted_hosts import check_accepted_hosts
+from composeplat.compatibility.accepted_host_rules import check_accepted_hosts
 from composeplat.compatibility.cluster_rules import check_cluster
 from composeplat.compatibility.ending_rules import check_endings
 from composeplat.compatibility.explanation import Statement, explain

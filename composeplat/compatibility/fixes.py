@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from itertools import chain, count
 
-from composeplat.compatibility.accepted_hosts import (
+from composeplat.compatibility.accepted_host_rules import (
     PublicHost,
     accept_hosts,
     development_variable,

@@ -81,14 +81,18 @@ def check_accepted_hosts(checker: Checker, hosts: Mapping[str, tuple[PublicHost,
         if service.name in hosts:
             _check_development_server(checker, service, hosts[service.name][0])
         for variable, value in service.variables.items():
-            if not _names_this_machine(variable, value):
-                continue
-            missing = [host for host in hosts_for(service, variable, services, hosts) if not _accepts(value, host)]
-            if missing:
-                message = "names this machine, and not the host for which browsers ask in a cluster"
-                verb = "add" if _LISTS.search(variable) else "write"
-                hint = f"{verb} {missing[0].written or 'the host of its URL'}, in compose.platform.yaml"
-                checker.add("local-host", variable_path(checker, service, variable), message, hint)
+            if _names_this_machine(variable, value):
+                public = hosts_for(service, variable, services, hosts)
+                missing = [host for host in public if not _accepts(value, host)]
+                _report(checker, service, variable, missing)
+
+
+def _report(checker: Checker, service: Service, variable: str, missing: list[PublicHost]) -> None:
+    if missing:
+        message = "names this machine, and not the host for which browsers ask in a cluster"
+        verb = "add" if _LISTS.search(variable) else "write"
+        hint = f"{verb} {missing[0].written or 'the host of its URL'}, in compose.platform.yaml"
+        checker.add("local-host", variable_path(checker, service, variable), message, hint)
 
 
 def _check_development_server(checker: Checker, service: Service, host: PublicHost) -> None:
