@@ -16,6 +16,7 @@ from composeplat.compatibility.url_rules import portable_url
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
 from composeplat.plan import Plan
+from composeplat.plan.endpoints import TLS_PORTS
 
 _LISTS = re.compile(r"(?:^|_)(?:ALLOWED|TRUSTED)_(?:DOMAIN|HOST|HOSTNAME)S?$", re.IGNORECASE)
 _NAMES = re.compile(
@@ -46,13 +47,15 @@ class PublicHost:
 
 
 def find_public_hosts(plan: Plan) -> Mapping[str, tuple[PublicHost, ...]]:
-    """Return the hosts of each service that has a URL."""
+    """Return the hosts of each service that has a URL; that of a port for TLS only without another, as it gets HTTP."""
     found: dict[str, dict[str, PublicHost]] = {}
+    of_tls: dict[str, dict[str, PublicHost]] = {}
     for endpoint in plan.endpoints:
-        for url, service, _ in endpoint.addresses:
+        for url, service, port in endpoint.addresses:
             host = PublicHost(_host_of(url), _host_of(portable_url(url, endpoint.name, plan.namespace)))
-            found.setdefault(service, {})[host.name] = host
-    return {service: tuple(hosts.values()) for service, hosts in found.items()}
+            hosts = of_tls if port in TLS_PORTS else found
+            hosts.setdefault(service, {})[host.name] = host
+    return {service: tuple(hosts.values()) for service, hosts in {**of_tls, **found}.items()}
 
 
 def _host_of(url: str) -> str:

@@ -47,7 +47,7 @@ NOT_HTTP = {
 }  # fmt: skip
 
 #: The usual ports of TLS in a container, which a route does not speak to it: it ends TLS, and forwards plain HTTP.
-_TLS_PORTS = (443, 8443, 9443)
+TLS_PORTS = (443, 8443, 9443)
 
 _MAX_RULES = 16
 _MAX_MATCHES = 64
@@ -155,7 +155,7 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
         message = f"gets an HTTPS route, which can't carry {protocol}"
         hint = f"publish no port to keep it private; to expose it: {_ways_to_expose(checker, service, port)}"
         checker.add("non-http-port", port_path(service.name, port), message, hint)
-    elif port.target in _TLS_PORTS or port.app_protocol == "https":
+    elif port.target in TLS_PORTS or port.app_protocol == "https":
         message = "gets an HTTPS route, which forwards plain HTTP to the container, and this port probably expects TLS"
         checker.add("non-http-port", port_path(service.name, port), message, _PLAIN)
     return routable and not port.loopback and not listed

@@ -104,6 +104,13 @@ def test_several_hosts(project: Project) -> None:
     assert fix(single) == []
 
 
+def test_a_port_for_tls(project: Project) -> None:
+    """Browsers reach the other port, which has the host of the program."""
+    folder = project({"compose.yaml": TEXT.format("DOMAIN: localhost", "").replace("']", "', '443:443']")})
+
+    assert entries(folder) == [f'DOMAIN: "{HOST.replace("web", "web-8000")}"']
+
+
 @pytest.mark.parametrize(
     ("variable", "more", "files"),
     [
