@@ -245,8 +245,8 @@ CODES: dict[str, Code] = {
     ),
     "host-data": Code(
         _W,
-        "A host folder holds data: at the path of a program's data, without files but SQLite's, or of another service."
-        " What is written there is lost, or not seen by the others.",
+        "A host folder holds data: at the path of a program's data, without files but SQLite's, or of another service,"
+        " also in a folder within. What is written there is lost, or not seen by the others.",
         "Use a named volume, as the message shows.",
         many=True,
         effect=_LOST,

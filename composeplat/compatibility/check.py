@@ -24,6 +24,7 @@ from composeplat.compatibility.host_rules import check_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.listener_rules import check_listeners
+from composeplat.compatibility.nested_folders import check_nested_folders
 from composeplat.compatibility.port_rules import check_ports
 from composeplat.compatibility.url_rules import check_local_urls
 from composeplat.compose.init_jobs import without_init_jobs
@@ -118,6 +119,7 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     check_local_urls(checker, fixes.public_urls, loaded.document)
     check_accepted_hosts(checker, fixes.public_hosts)
     check_endings(checker, fixes.uses, loaded.document)
+    check_nested_folders(checker, fixes.volumes.nested.copied, fixes.volumes.mounts.values())
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

@@ -36,3 +36,13 @@ def yaml_text(text: str) -> str:
 def expose_entries(service: str, ports: Mapping[int, str]) -> tuple[Entry, ...]:
     """List ports of a service, each with its user."""
     return tuple(Entry(("services", service, "expose"), f'- "{port}"', f"For {user}.") for port, user in ports.items())
+
+
+def mount_item(name: str, target: str, sub_path: str = "", *, read_only: bool = False) -> str:
+    """Write the item of ``volumes`` that mounts a named volume, or a folder of it."""
+    if not sub_path:
+        mode = ":ro" if read_only else ""
+        return f"- {yaml_text(f'{name}:{target}{mode}')}"
+    mode = "read_only: true, " if read_only else ""
+    folder = f"volume: {{subpath: {yaml_text(sub_path)}}}"
+    return f"- {{type: volume, source: {name}, target: {yaml_text(target)}, {mode}{folder}}}"

@@ -1,9 +1,8 @@
 """The entries of ``compose.platform.yaml`` that mend a finding.
 
-Owns which findings have a fix, the entries, and the names of the volumes in them.
+Owns which findings have a fix, and the entries but those with volumes (:mod:`~composeplat.compatibility.volume_fixes`).
 Must not know the text of a file: :mod:`composeplat.compatibility.platform_file` writes the entries.
 
-A mount at the same path takes the place of the Compose file's, by Compose's rules of merging; `!reset` removes one.
 An entry never has the value of a variable.
 """
 
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from itertools import chain, count
 
 from composeplat.compatibility.accepted_host_rules import (
     PublicHost,
@@ -31,12 +29,11 @@ from composeplat.compatibility.host_rules import (
     replace_hosts,
     written_variable,
 )
-from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
+from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.key_fixes import (
     change_arguments,
     drop_gateway,
     mend_key,
-    mount_shared_memory,
     process_entries,
     rename_variable,
 )
@@ -45,29 +42,21 @@ from composeplat.compatibility.listener_rules import listen_everywhere, may_list
 from composeplat.compatibility.port_rules import Use, exposed_ports, find_joined, find_uses, unreachable_ports
 from composeplat.compatibility.route_fixes import RouteFixes, route_to_page
 from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, is_only_urls, replace_local_urls
-from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
+from composeplat.compatibility.volume_fixes import VolumeFixes
+from composeplat.compose.data_paths import find_program
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import HOST, DependencyCondition, Mount, Service
+from composeplat.compose.model import DependencyCondition, Service
 from composeplat.compose.nodes import find_node
-from composeplat.compose.origins import literal_target, mount_path
 from composeplat.compose.shared_images import builders_of, image_identity
-from composeplat.compose.system_paths import CLOCK_FILES, SHARED_MEMORY
-from composeplat.compose.values import show_size
-from composeplat.diagnostics import Diagnostic, PathKey
-from composeplat.names import clean, is_dns_label
+from composeplat.diagnostics import Diagnostic
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
 _COMPLETED = DependencyCondition.COMPLETED
-_GIB = 1024**3
-#: Findings about paths that are not opened.
-_UNOPENED = ("forbidden-path", "outside-project")
 #: The parts of the path of a service's variables.
 _VARIABLE_DEPTH = 3
 #: Programs of images that keep data, which a command names before their options.
 _SERVERS = "mariadbd mongod mysqld postgres redis-server valkey-server"
-#: Names of folders that say nothing about the service.
-_VAGUE = "app config content data database db files home html lib log logs storage uploads var volume volumes www"
 
 
 def _keeps_data(service: Service) -> bool:
@@ -93,33 +82,23 @@ def _make_job(service: Service, diagnostic: Diagnostic) -> tuple[Entry, ...]:
 
 
 class Fixes:
-    """The fixes of a definition's findings; a host folder has one volume, whichever services mount it."""
+    """The fixes of a definition's findings."""
 
     def __init__(self, loaded: Loaded, plan: Plan, images: ImageAnswers) -> None:
         self._loaded = loaded
         self._plan = plan
         self._images = images
-        self._names: dict[str, str] = {}
-        self._taken = set(map(clean, loaded.project.volumes))
         self.hosts = renamed_hosts(loaded)
         """The names that don't resolve in a cluster, with those that do."""
         self.not_started = not_started(loaded, plan)
         self._left_out = {**docker_tools(loaded), **dict.fromkeys(self.not_started, OF_A_PROFILE)}
-        self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
-        self._writers: dict[str, Service] = {}
-        for service in loaded.project.services.values():
-            for index, mount in enumerate(service.mounts):
-                path = mount_path(service.name, index)
-                if mount.kind == HOST:
-                    self._mounts[loaded.origins.written_at(path)] = service, mount, path
-                    if not mount.read_only:
-                        self._writers.setdefault(mount.source, service)
+        self.volumes = VolumeFixes(loaded, images, self._left_out)
         self._fixers: dict[str, Callable[[Diagnostic], tuple[Entry, ...]]] = {
-            "host-data": self._keep_data,
-            "missing-path": self._keep_data,
-            "outside-project": self._keep_data,
-            "forbidden-path": self._keep_or_drop,
-            "image-volume": self._keep_image_volumes,
+            "host-data": self.volumes.keep_data,
+            "missing-path": self.volumes.keep_data,
+            "outside-project": self.volumes.keep_data,
+            "forbidden-path": self.volumes.keep_or_drop,
+            "image-volume": self.volumes.keep_image_volumes,
             "unreachable-port": self._expose,
             "unresolvable-host": self._rename_host,
             "own-name-listener": self._listen_everywhere,
@@ -146,68 +125,6 @@ class Fixes:
 
     def _service(self, diagnostic: Diagnostic) -> Service:
         return self._loaded.project.services[str(diagnostic.path[1])]
-
-    def _keep_or_drop(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Keep the data of a program; drop every other system path, which no cluster has."""
-        found = self._mounts.get(diagnostic.path)
-        if found is None:
-            return ()
-        service, mount, path = found
-        if not mount.read_only and find_program(mount.target, service.image):
-            return self._keep_data(diagnostic)
-        if mount.holds_refused:
-            return ()
-        target = literal_target(self._loaded.origins, mount, path)
-        if mount.source == target == SHARED_MEMORY and (memory := mount_shared_memory(self._loaded, service.name)):
-            return memory
-        lacks = "Docker socket" if mount.source.endswith(".sock") else "path of this machine"
-        instead = "the variable TZ sets the time zone" if mount.source in CLOCK_FILES else "this mount is left out"
-        reason = f"A cluster has no {lacks}: {instead}."
-        line = f"- !reset {yaml_text(target)}"
-        return (Entry(("services", service.name, "volumes"), line, reason),) if target else ()
-
-    def _keep_data(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Put a named volume in the place of a host folder."""
-        found = self._mounts.get(diagnostic.path)
-        if found is None:
-            return ()
-        service, mount, path = found
-        if mount.holds_refused and not find_program(mount.target, service.image):
-            return ()
-        target = literal_target(self._loaded.origins, mount, path)
-        is_file = mount.is_refused_file or (mount.content is not None and not mount.content.is_folder)
-        if (
-            not self._is_data(mount)
-            or is_file
-            or is_database_file(mount.source)
-            or not target
-            or (looks_like_file(target) and diagnostic.code != "host-data")
-        ):
-            return ()
-        folder = target if self._is_hidden(path) else mount.source
-        owner = self._writers.get(mount.source, service)
-        name = self._name_for(owner, mount.source, folder, named_by_folder=folder is mount.source)
-        if mount.read_only:
-            return self._volume(service, name, f"{target}:ro", f"It has what {owner.name} writes.")
-        program = find_program(target, service.image)
-        keeps = f"{program[0].upper()}{program[1:]} keeps its data here" if program else "What is written here is kept"
-        # A path that may not be opened can have files too.
-        has_files = mount.content.count if mount.content is not None else diagnostic.code in _UNOPENED
-        copied = "; the present files are not copied" if has_files else ""
-        return self._volume(service, name, target, f"{keeps}{copied}.", mount.content.size if mount.content else 0)
-
-    def _keep_image_volumes(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        service = self._service(diagnostic)
-        image = self._images.get(service.image)
-        entries: list[Entry] = []
-        for target in unmounted_volumes(service, image) if isinstance(image, ImageFacts) else ():
-            if service.replicas > 1:
-                reason = "The image keeps data here; each pod has a volume of its own."
-                entries.append(Entry(("services", service.name, "volumes"), f"- {yaml_text(target)}", reason))
-                continue
-            name = self._name_for(service, f"{service.name}:{target}", target)
-            entries += self._volume(service, name, target, "The image keeps data here.")
-        return tuple(entries)
 
     @cached_property
     def uses(self) -> Mapping[str, list[Use]]:
@@ -362,32 +279,3 @@ class Fixes:
             before = written_variable(find_node(self._loaded.document, *parent), name) or ""
         after = write(before, service)
         return (Entry(tuple(parent), f"{name}: {yaml_text(after)}", reason),) if after != before else ()
-
-    def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:
-        mount = Entry(("services", service.name, "volumes"), f"- {yaml_text(f'{name}:{target}')}", reason)
-        if name in self._loaded.project.volumes:
-            return (mount,)
-        if size <= _GIB // 2:
-            return mount, Entry(("volumes",), f"{name}:", "Of 1Gi, unless you set 'size'.")
-        wanted = show_size(_GIB * -(-2 * size // _GIB))
-        return mount, Entry(("volumes",), f"{name}: {{size: {wanted}}}", "Twice the size of the folder.")
-
-    def _is_data(self, mount: Mount) -> bool:
-        """Whether a host volume is written, by its own service or by another one."""
-        return not mount.read_only or mount.source in self._writers
-
-    def _is_hidden(self, path: PathKey) -> bool:
-        return self._loaded.origins.is_substituted(*path, "source")
-
-    def _name_for(self, service: Service, source: str, folder: str, *, named_by_folder: bool = True) -> str:
-        """Name the volume of a source after a folder, and after the service if that is vague, hidden or taken."""
-        if source not in self._names:
-            owner = clean(service.name)
-            last = clean(folder.rstrip("/").rpartition("/")[2])
-            last = last if is_dns_label(last) and last != owner else "data"
-            is_telling = named_by_folder and last not in _VAGUE.split()
-            first = [last, f"{owner}-{last}"] if is_telling else [f"{owner}-{last}"]
-            names = chain(first, (f"{owner}-{last}-{number}" for number in count(2)))
-            self._names[source] = next(name for name in names if name not in self._taken)
-            self._taken.add(self._names[source])
-        return self._names[source]

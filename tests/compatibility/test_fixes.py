@@ -803,3 +803,78 @@ def test_many_routes_of_a_proxy(project: Project) -> None:
         return steps
 
     assert work(40) < 3 * work(20)
+
+
+def mounts_of(lines: list[str]) -> list[str]:
+    return sorted(line.strip(" -") for line in lines if line.startswith("      - "))
+
+
+_LIBRARY = """
+services:
+  films: {image: busybox, volumes: ['/srv/lib:/lib']}
+  loader: {image: busybox, volumes: ['/srv/lib/in/films:/in']}
+  page: {image: nginx, volumes: ['/srv/lib/out:/srv:ro']}
+"""
+
+
+@pytest.mark.parametrize("base", ["/srv/lib", "${LIBRARY}"])
+def test_a_folder_within_the_folder_of_another_service(project: Project, base: str) -> None:
+    """A folder within another one that becomes a volume is a folder of this volume, read-only as its mount is."""
+    folder = project({"compose.yaml": _LIBRARY.replace("/srv/lib", base)}, LIBRARY="/srv/secret-place")
+    lines = fix(folder)
+
+    assert mounts_of(lines) == [
+        "films-lib:/lib",
+        "{type: volume, source: films-lib, target: /in, volume: {subpath: in/films}}",
+        "{type: volume, source: films-lib, target: /srv, read_only: true, volume: {subpath: out}}",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+def test_a_folder_within_another_one_whose_name_comes_from_a_variable(project: Project) -> None:
+    """A path in a volume that only a variable has is in no entry: the folder has a volume of its own."""
+    text = _LIBRARY.replace("/srv/lib/in/films", "/srv/lib/${PART}")
+
+    assert mounts_of(fix(project({"compose.yaml": text}, PART="secret")))[:2] == ["films-lib:/lib", "loader-in:/in"]
+
+
+def test_data_in_a_copied_folder(project: Project) -> None:
+    """A service that mounts a folder around the data of another one, as a backup does, gets that one's volume in it."""
+    text = """
+services:
+  db: {image: postgres, volumes: ['./data/db:/var/lib/postgresql/data']}
+  app: {image: busybox, volumes: ['./data/app:/app']}
+  backup: {image: busybox, volumes: ['./data:/backup/:ro', './data/db:/db:ro']}
+  source: {image: busybox, volumes: ['.:/project:ro']}
+  built: {image: shop, build: ., volumes: ['./data:/data']}
+"""
+    folder = project({"compose.yaml": text, "data/app/x": "x", "Dockerfile": "FROM scratch"})
+    lines = fix(folder)
+
+    messages = [str(f.diagnostic) for f in check(folder).all_findings if f.diagnostic.path[1:2] == ("backup",)]
+    assert messages[-1] == (
+        "compose.yaml:5:38: warning: services.backup.volumes[0] mounts a folder with the data of 'db' in it: "
+        "what is written there is not seen here [host-data]"
+    )
+    assert mounts_of(lines) == [
+        "db-data:/backup/db:ro",
+        "db-data:/db:ro",
+        "db-data:/var/lib/postgresql/data",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert [found for found in check(folder).all_findings if found.diagnostic.code != "not-deployed"] == []
+
+
+def test_the_size_of_a_volume_with_a_folder_within(project: Project) -> None:
+    """A volume that several entries declare has one size in all of them."""
+    text = """
+services:
+  db: {image: postgres, volumes: ['./pg:/var/lib/postgresql/data']}
+  page: {image: busybox, volumes: ['./pg/log:/log', './pg:/all:ro']}
+"""
+    folder = project({"compose.yaml": text, "pg/PG_VERSION": "17", "pg/log/.gitkeep": ""})
+    with (folder.path / "pg" / "base").open("w") as file:
+        file.truncate(700 * 2**20)
+
+    assert fix(folder)[-2:] == ["volumes:", "  pg: {size: 2Gi}"]
