@@ -53,11 +53,12 @@ def parse_networking(section: Section) -> Networking:
 
 
 def _names(section: Section, places: list[Field]) -> tuple[str, ...]:
-    """Read names, each once, and remember where they stand."""
+    """Read names, each once, and remember where they stand; the key of the service is no further one."""
     names: dict[str, Field] = {}
+    own = str(section.whole.path[1]).lower()
     for place in places:
         text = place.text()
-        if text:
+        if text and (_lower(text) != own or is_service_name(own)):
             names.setdefault(_lower(text), place)
     for name, place in names.items():
         section.whole.ctx.origins.put_alias(alias_path(str(section.whole.path[1]), name), place.node, place.path)

@@ -79,7 +79,7 @@ def _explain_container_name(value: Node, path: PathKey) -> Explanation | None:
     if not isinstance(value, Scalar):
         return None
     name = _service_name(path)
-    if value.text.lower() == name:
+    if value.text.lower() in (name, str(path[1]).lower()):
         return Explanation(f"others reach it as '{name}'", is_harmless=True)
     text = f"others reach it as '{name}', not {value.shown}"
     if is_dns_label(value.text.lower()):
@@ -147,7 +147,7 @@ _OTHER_NAME = "write the name of the service wherever the other one is used"
 def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
     entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
     name = _service_name(path)
-    aliases = [alias for entry in entries for alias in network_aliases(entry) if alias.text != name]
+    aliases = [alias for entry in entries for alias in network_aliases(entry) if alias.text not in (name, path[1])]
     if aliases:
         shown = join_some(list(dict.fromkeys(alias.shown for alias in aliases)), _MAX_ALIASES)
         return Explanation(f"others reach it as '{name}', not {shown}")
