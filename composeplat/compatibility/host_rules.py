@@ -127,9 +127,12 @@ def replace_docker_hosts(text: str, published: Table[str, str]) -> str:
     return _HOST_OF_DOCKER.sub(lambda found: published.get(found[2] or "", found[0]), text)
 
 
-def renamed_hosts(loaded: Loaded) -> dict[str, str]:
-    """Return the names that don't resolve in a cluster, with those that do."""
-    services = loaded.project.services
+def renamed_hosts(loaded: Loaded, not_started: Container[str] = ()) -> dict[str, str]:
+    """Return the names that don't resolve in a cluster, with those that do.
+
+    Services that Compose does not start have no names in Docker either: one of them can have that of another one.
+    """
+    services = [name for name in loaded.project.services if name not in not_started]
     found = {name: clean(name) for name in services if clean(name) != name.lower()}
     reached = {*services, *map(clean, services)}
     linked = _linked_names(loaded.document, services)

@@ -878,3 +878,18 @@ services:
         file.truncate(700 * 2**20)
 
     assert fix(folder)[-2:] == ["volumes:", "  pg: {size: 2Gi}"]
+
+
+@pytest.mark.parametrize(("profiles", "entry"), [("gpu", "URL: http://on-gpu:80"), ("", "")])
+def test_the_name_of_a_service_that_is_not_started(project: Project, profiles: str, entry: str) -> None:
+    """A name that services of several profiles have is that of the one which Compose starts, if it starts any."""
+    text = """
+services:
+  web: {image: x, environment: {URL: 'http://model:80'}}
+  on-cpu: {image: x, container_name: model, profiles: [cpu]}
+  on-gpu: {image: x, container_name: model, profiles: [gpu]}
+"""
+    lines = fix(project({"compose.yaml": text}, COMPOSE_PROFILES=profiles))
+
+    assert [line.strip() for line in lines if "URL" in line] == [entry] * bool(entry)
+    assert "  on-cpu: !reset null" in lines
