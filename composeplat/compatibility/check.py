@@ -165,7 +165,7 @@ def _hint(diagnostic: Diagnostic) -> str:
 
 def _is_harmless(diagnostic: Diagnostic, not_started: frozenset[str]) -> bool:
     match diagnostic.path:
-        case ("volumes", _):
+        case ("volumes", _) | ("volumes", _, "name"):
             return diagnostic.code == "name-normalized"
         case ("secrets" | "configs", *_):
             return diagnostic.code in (*BY_KEY, "name-normalized")

@@ -400,8 +400,22 @@ def test_many_keys_of_full_mode(project: Project) -> None:
     def work(count: int) -> int:
         services = {f"s{n}": {"image": "a", "privileged": True, "devices": ["/dev/kvm"]} for n in range(count)}
         folder = project(to_yaml({"services": services}))
-        default, full = check(folder), check(folder, full=True)
+        default, full = check(folder), check(folder)
         document = folder.read().loaded.document
         return count_steps(lambda: honored_in(full, default, document))
 
     assert work(80) < 5 * work(20)
+
+
+def test_the_names_that_compose_gives(project: Project) -> None:
+    """The name of a volume in the cluster is no finding, also where the file has the one that Compose gives it."""
+    text = """
+name: shop
+x-platform: {full: true}
+services: {web: {image: x, volumes: ['d:/d'], secrets: [s]}}
+volumes: {d: {name: shop_d}}
+secrets: {s: {file: ./s, name: shop_s}}
+"""
+    folder = project({"compose.yaml": text, "s": "secret"})
+
+    assert messages(check(folder)) == []
