@@ -113,6 +113,7 @@ BUILDS = {
         "services.web.build.additional_contexts.a",
     ),
     "secret": ("{context: ., secrets: [s]}", "1:48", "services.web.build.secrets[0]"),
+    "secret in the long form": ("{context: ., secrets: [{source: s}]}", "1:48", "services.web.build.secrets[0]"),
     "key for ssh": ("{context: ., ssh: ['a=../beside/key']}", "1:44", "services.web.build.ssh[0]"),
     "cache that is read": (
         "{context: ., cache_from: ['type=local,src=../beside']}",
@@ -147,6 +148,7 @@ def test_what_a_build_would_read(build: str, place: str, key: str, project: Proj
     (message,) = [item for item in folder.read().messages if "[outside-project]" in item]
 
     assert message.startswith(f"compose.yaml:{place}: error: {key} names a path outside the project: '")
+    assert "../beside" in message
     assert folder.read(allow_outside=True).messages == [item for item in folder.read().messages if item != message]
 
 

@@ -281,3 +281,15 @@ def test_an_ignore_file_that_names_other_files(text: str, project: Project) -> N
     """The ignore file of the Dockerfile comes before that of the context."""
     files = {"app/.dockerignore": "logs", "app/Dockerfile.dockerignore": text}
     assert len(linked(project, "/dev/zero", **files)) == 1
+
+
+def test_a_secret_whose_file_a_variable_names(project: Project) -> None:
+    """The message has the path as the file writes it, and not the value of the variable."""
+    (message,) = checked(
+        project, "{context: app, secrets: [{source: s}]}", "secrets: {s: {file: $FILE}}\n", FILE="gone"
+    )
+
+    assert message == (
+        "compose.yaml:3:37: error: services.web.build.secrets[0] reads a file that does not exist:"
+        " '$FILE' (after substitution) [unreadable-file]"
+    )

@@ -133,14 +133,15 @@ class _Checker:
     def _check_secrets(self) -> None:
         for index, secret in enumerate(self.build.secrets):
             keys = ("secrets", index)
+            shown = self.origins.shown(*self.path, *keys, "file")
             if secret.file:
                 try:
                     files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET_BYTES).decode()
                 except files.Unreadable as error:
-                    self._say("unreadable-file", keys, f"reads a file that {error.reason}: {quoted(secret.file)}")
+                    self._say("unreadable-file", keys, f"reads a file that {error.reason}: {shown}")
                 except UnicodeDecodeError:
                     hint = "encode it, as with base64"
-                    self._say("unreadable-file", keys, f"reads a file that is no text: {quoted(secret.file)}", hint)
+                    self._say("unreadable-file", keys, f"reads a file that is no text: {shown}", hint)
             elif secret.value is None:
                 hint = "write the name of a variable, and not its value" if secret.written else f"set {secret.variable}"
                 message = f"reads a variable that is not set: {secret.written or secret.variable}"

@@ -26,7 +26,9 @@ def check_builds_inside(project: Project, origins: Origins, report: Report, root
         if service.build is not None:
             for keys, path in build_paths(service.build):
                 place = ("services", service.name, "build", *keys)
-                _check(checker, root, place, path, f"names a path outside the project: {origins.shown(*place)}")
+                of_file = (*place, "file")  # of a secret, which the build only names
+                shown = origins.shown(*(of_file if origins.has(*of_file) else place))
+                _check(checker, root, place, path, f"names a path outside the project: {shown}")
 
 
 def check_synced_inside(

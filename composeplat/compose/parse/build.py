@@ -189,9 +189,9 @@ def _read_secret(item: Field) -> BuildSecret | None:
         return None
     file, variable = declared.get("file"), declared.get("environment")
     if isinstance(file, Scalar) and file.text:
-        return BuildSecret(
-            name=name, source=source, file=absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text)
-        )
+        item.ctx.origins.put((*item.path, "file"), file)
+        path = absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text)
+        return BuildSecret(name=name, source=source, file=path)
     if isinstance(variable, Scalar) and variable.text:
         place, is_hidden = Field(item.ctx, variable, ("secrets", source, "environment")), variable.is_substituted
         value = (place.variables.lookup if is_hidden else place.variable)(variable.text)
