@@ -63,10 +63,10 @@ def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
             return Exit.DONE
         _confirm(path, yes=yes)
         _write(path, after)
-        if is_named and not _reads(first, path):
-            _show_how_to_read(choice, path)
         # With the entries, a service may be another kind of workload, to which other rules apply.
         gathered = _again(choice, gathered)
+    if is_named and files.exists(path) and not _reads(first, path):
+        _show_how_to_read(choice, path)
     _show_rest(gathered.check)
     return Exit.DONE
 
@@ -175,10 +175,11 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show_how_to_read(choice: Choice, path: Path) -> None:
+    name = os.path.relpath(path)
     if choice.file:
-        progress.conclude(f"it is read only if you name it: add --file {os.path.relpath(path)} after the other files")
+        progress.conclude(f"it is read only if you name it: add --file {name} after the other files")
     else:
-        progress.conclude(f"it is read only if COMPOSE_FILE names it: add {path.name} to it")
+        progress.conclude(f"it is read only if COMPOSE_FILE names it: add {name} to it")
 
 
 def _show_rest(check: Check) -> None:
