@@ -59,9 +59,11 @@ def explain(section: str, key: str, value: Node, path: PathKey) -> Explanation |
 
 
 def explain_name(variables: Variables, value: Node, path: PathKey) -> Explanation | None:
-    """Explain a ``name`` that a volume, config or secret has without it too; `docker compose config` writes it."""
+    """Explain a ``name`` that a volume, config or secret has without it too: here, or in Compose, which writes it."""
     if path[0] not in ("configs", "secrets", "volumes") or path[2:] != ("name",) or not isinstance(value, Scalar):
         return None
+    if value.text == path[1]:
+        return Explanation("this is the name of its key", is_harmless=True)
     project = value.text.removesuffix(f"_{path[1]}")
     is_default = project != value.text and clean(project) == variables.lookup("COMPOSE_PROJECT_NAME")
     return Explanation("this is the name that Compose gives it", is_harmless=True) if is_default else None
