@@ -74,7 +74,7 @@ def check_text(check: Check, *, explained: bool, color: bool) -> str:
         lines += _section(service.service, (f for f in service.findings if _identity(f) not in shared))
         lines += _explanation(service.explain()) if explained else ()
     for names, findings in _by_services(shared).items():
-        lines += _section(f"{join_and_count(names, _MAX_LISTED)}, from shared lines", findings)
+        lines += _section(f"{join_and_count(names, _MAX_LISTED)}, from shared lines", findings, shown_for=names[0])
     lines += _section("The whole file", check.findings)
     lines += ["", "Not asked", *(f"  {printable(note)}" for note in check.notes)] if check.notes else []
     return "\n".join([*lines, "", _summary(check)]) + "\n"
@@ -97,16 +97,17 @@ _Identity = tuple[object, ...]
 
 
 def _identity(finding: Finding) -> _Identity:
-    return (finding.diagnostic.span, finding.diagnostic.code)
+    """Return the same for findings of several services from one line whose entries are the same but for the service."""
+    entries = tuple((entry.parent[:1], entry.parent[2:], entry.line, entry.reason) for entry in finding.fix)
+    return (finding.diagnostic.span, finding.diagnostic.code, entries)
 
 
 def _shared_findings(check: Check) -> dict[_Identity, tuple[Finding, list[str]]]:
-    """Return the findings that several services have from the same line, such as one of an anchor, without a fix."""
+    """Return the findings that several services have from the same line, such as one of an anchor."""
     found: dict[_Identity, tuple[Finding, list[str]]] = {}
     for service in check.services:
         for finding in service.findings:
-            if not finding.fix:
-                found.setdefault(_identity(finding), (finding, []))[1].append(service.service)
+            found.setdefault(_identity(finding), (finding, []))[1].append(service.service)
     return {identity: (finding, names) for identity, (finding, names) in found.items() if len(set(names)) > 1}
 
 
@@ -123,23 +124,25 @@ def _colored(line: str, service: ServiceCheck) -> str:
     return f"{before}\x1b[{_COLORS[service.verdict]}m{verdict}\x1b[0m{after}"
 
 
-def _section(title: str, findings: Iterable[Finding]) -> list[str]:
+def _section(title: str, findings: Iterable[Finding], *, shown_for: str = "") -> list[str]:
+    """Write findings below a title; ``shown_for`` is the one of several services whose entries are shown."""
     shown: set[tuple[Entry, ...]] = set()
     lines: list[str] = []
     for finding in findings:
-        lines += _finding_lines(finding, is_repeated=finding.fix in shown)
+        lines += _finding_lines(finding, shown_for, is_repeated=finding.fix in shown)
         shown.add(finding.fix)
     return ["", printable(title), *lines] if lines else []
 
 
-def _finding_lines(finding: Finding, *, is_repeated: bool) -> Iterator[str]:
+def _finding_lines(finding: Finding, shown_for: str, *, is_repeated: bool) -> Iterator[str]:
     diagnostic = finding.diagnostic
     weight = f"{_VERDICTS[finding.effect]}: " if finding.effect is not Effect.NONE else ""
     yield f"  {_place(diagnostic.span)}: {weight}{diagnostic.message} [{diagnostic.code}]"
     if finding.fix and is_repeated:
         yield "    mended by the same entry"
     elif finding.fix:
-        yield "    in compose.platform.yaml, where 'platform init' writes it:"
+        service = f", here for {printable(shown_for)}" if shown_for else ""
+        yield f"    in compose.platform.yaml, where 'platform init' writes it{service}:"
         yield from (f"      {line}" for line in entry_lines(finding.fix, comments=True))
         if finding.is_honored:
             yield f"    or: {FULL_MODE_ALONE}"

@@ -79,6 +79,39 @@ def platform(folder: Folder, *args: str, **shell: str) -> Outcome:
 # check ----------------------------------------------------------------------------------------------------------------
 
 
+def test_entries_of_shared_lines(project: Project) -> None:
+    """A finding of several services from one line is printed once, with the entry of the first; init has all."""
+    text = """\
+x-app: &app {image: x, volumes: ["./x:/srv"]}
+services:
+  a: *app
+  b: *app
+  c: {image: x, volumes: ["./other:/srv"]}
+"""
+    folder = project(text)
+    printed = platform(folder, "check").stdout
+
+    assert printed.count("[missing-path]") == 2
+    assert (
+        """
+a, b, from shared lines
+  compose.yaml:1:34: can't run: services.a.volumes[0] mounts a host path that does not exist: './x:/srv' [missing-path]
+    in compose.platform.yaml, where 'platform init' writes it, here for a:
+      services:
+        a:
+          volumes:
+            # What is written here is kept.
+            - x:/srv
+      volumes:
+        # Of 1Gi, unless you set 'size'.
+        x:
+
+"""
+        in printed
+    )
+    assert platform(folder, "init", "--yes").assert_success().stdout.count("- x:/srv") == 2
+
+
 def test_shared_lines(project: Project) -> None:
     """A finding that several services have from one line is shown once, and an entry that mends several too."""
     text = """\
