@@ -129,7 +129,8 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
         hint = _VALUE_HINT if re.search(r":\s", before) else _COLON_HINT
     lines = (mark.line, mark.line + 1) if mark else ()
     hint = space_hint("".join(source.line(line).partition("#")[0] for line in lines)) or hint
-    hint = hint or _open_hint(error, problem)
+    is_placeholder = mark is not None and source.line(mark.line + 1)[: mark.column + 1].endswith("${")
+    hint = hint or _open_hint(error, problem, is_placeholder=is_placeholder)
     # After a last line without a line end, the library counts on.
     place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
     report.add("invalid-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))
@@ -139,7 +140,7 @@ _VALUE_HINT = "quote a value that contains ': '"
 _COLON_HINT = "look for a missing ':' in the line above; or this line is indented further than its neighbours"
 
 
-def _open_hint(error: yaml.MarkedYAMLError, problem: str) -> str:
+def _open_hint(error: yaml.MarkedYAMLError, problem: str, *, is_placeholder: bool) -> str:
     """Name the line of the collection that was being read; empty if that is no cause."""
     opened, context = error.context_mark, error.context or ""
     if opened is None:
@@ -147,6 +148,8 @@ def _open_hint(error: yaml.MarkedYAMLError, problem: str) -> str:
     line = opened.line + 1
     if "while parsing a flow" in context and "did not find expected ','" in problem:
         bracket = "[" if "sequence" in context else "{"
+        if is_placeholder:
+            return f"within '{bracket}', quote an entry that has '${{'"
         return f"close the '{bracket}' of line {line}, or put a ',' between its entries"
     if "'-' indicator" in problem:
         return f"begin each entry of the list of line {line} with '-'; a key beside the list is indented less"

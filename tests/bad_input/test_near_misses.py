@@ -120,6 +120,16 @@ def test_a_typo_in_full_mode(project: Project, keys: str, hint: str) -> None:
             "close the '{' of line 4, or put a ',' between its entries",
         ),
         (
+            "services:\n  web:\n    image: nginx\n    environment: [A=1, B=${B:-2}]\n",
+            "error: not YAML: did not find expected ',' or ']'",
+            "within '[', quote an entry that has '${'",
+        ),
+        (
+            "services:\n  web:\n    image: nginx\n    environment: {A: 1, B: x${B}}\n",
+            "error: not YAML: did not find expected ',' or '}'",
+            "within '{', quote an entry that has '${'",
+        ),
+        (
             "services:\n  web:\n    image: nginx\n    environment:\n      - A=1\n      B: 2\n",
             "error: not YAML: did not find expected '-' indicator",
             "begin each entry of the list of line 5 with '-'; a key beside the list is indented less",
