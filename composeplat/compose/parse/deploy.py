@@ -104,7 +104,8 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
         )
-    if place and not scheduling.ends and not joins_another(service):
+    is_awaited = service.whole.path[1] in service.whole.ctx.awaited
+    if place and not scheduling.ends and not joins_another(service) and not is_awaited:
         _report_job(place, kind, has_ports=service.get("ports") is not None)
     return kind, attempts if max_attempts is None else max_attempts
 

@@ -43,6 +43,8 @@ class Context:
     """The number of ports so far; a range can name many."""
     secrets: dict[str, Node] = field(default_factory=dict)
     """The top-level secrets, by name."""
+    awaited: set[str] = field(default_factory=set)
+    """The services whose end others wait for."""
     references: VariableReferences = field(default_factory=VariableReferences)
     full: bool = False
     """Whether the keys that full mode honors have an effect."""

@@ -42,6 +42,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         ctx.report.add("invalid-type", node.span, (), message)
         return Project(services={}, volumes={})
     others = _without_build_secrets(node, ctx)
+    ctx.awaited.update(_awaited_services(node.get("services")))
     section = open_section(whole, _without_stray_services(node if ctx.full else others), "")
     _check_platform_settings(section)
     services, providers = _services(section), parse_providers(section)
@@ -89,6 +90,16 @@ def _build_secret_names(services: Node | None) -> Iterator[str]:
             source = item.get("source") if isinstance(item, Mapping) else item
             if isinstance(source, Scalar):
                 yield source.text
+
+
+def _awaited_services(services: Node | None) -> Iterator[str]:
+    """Yield the services that others wait for to complete."""
+    for _, service in services if isinstance(services, Mapping) else ():
+        found = service.get("depends_on") if isinstance(service, Mapping) else None
+        for name, dependency in found if isinstance(found, Mapping) else ():
+            condition = dependency.get("condition") if isinstance(dependency, Mapping) else None
+            if isinstance(condition, Scalar) and condition.text == DependencyCondition.COMPLETED:
+                yield name.text
 
 
 def _services(section: Section) -> dict[str, Service]:
