@@ -61,12 +61,12 @@ class VolumeFixes:
                         self._writers.setdefault(mount.source, service)
 
     def keep_or_drop(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Keep the data of a program; drop every other system path, which no cluster has."""
+        """Keep the data of a program, also for others; drop every other system path, which no cluster has."""
         found = self.mounts.get(diagnostic.path)
         if found is None:
             return ()
         service, mount = found.service, found.mount
-        if _is_program_data(found):
+        if mount.source in self._program_folders or self.nested.find_outer(found):
             return self.keep_data(diagnostic)
         if mount.holds_refused:
             return ()
@@ -111,6 +111,12 @@ class VolumeFixes:
             reason = f"It has what {self._owner(nested.folder)} writes."
             entries += self._volume(outer.service, name, item, reason, nested.folder)
         return tuple(entries)
+
+    @cached_property
+    def _program_folders(self) -> frozenset[str]:
+        """The host folders that are the data of a program which is started."""
+        found = (found for found in self.mounts.values() if found.service.name not in self._not_started)
+        return frozenset(mount.mount.source for mount in found if _is_program_data(mount))
 
     @cached_property
     def nested(self) -> NestedFolders:

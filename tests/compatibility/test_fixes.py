@@ -866,6 +866,28 @@ services:
     assert [found for found in check(folder).all_findings if found.diagnostic.code != "not-deployed"] == []
 
 
+def test_data_at_a_system_path_that_others_use(project: Project) -> None:
+    """Other services get the volume of a program's data too, or a folder of it; they don't lose the mount."""
+    text = """
+services:
+  db: {image: postgres, volumes: ['/var/lib/pg:/var/lib/postgresql/data']}
+  dump: {image: postgres, volumes: ['/var/lib/pg:/data:ro']}
+  clean: {image: busybox, volumes: ['/var/lib/pg:/all', '/var/lib/pg/log:/log', '/var/lib/other:/other']}
+"""
+    folder = project(text)
+    lines = fix(folder)
+
+    assert mounts_of(lines) == [
+        "!reset /other",
+        "pg:/all",
+        "pg:/data:ro",
+        "pg:/var/lib/postgresql/data",
+        "{type: volume, source: pg, target: /log, volume: {subpath: log}}",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert [f.diagnostic.code for f in check(folder).all_findings] == ["removed-mount"]
+
+
 def test_the_size_of_a_volume_with_a_folder_within(project: Project) -> None:
     """A volume that several entries declare has one size in all of them."""
     text = """
