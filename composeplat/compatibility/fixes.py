@@ -105,7 +105,9 @@ class Fixes:
             "on-failure-job": self._keep_running,
             "ending-command": lambda diagnostic: _make_job(self._service(diagnostic), diagnostic),
             "unshared-base": self._share_base,
-            "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
+            "unsupported-key": lambda diagnostic: (
+                self.volumes.mount_volumes_of_others(diagnostic.path) or mend_key(loaded, diagnostic.path)
+            ),
             "no-effect": lambda diagnostic: self._write_process(diagnostic) or self._routes.entries_for(diagnostic),
             "sensitive-port": lambda diagnostic: route_to_page(loaded.project, str(diagnostic.path[1])),
             "local-url": self._write_public_urls,

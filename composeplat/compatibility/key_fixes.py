@@ -15,9 +15,8 @@ from typing import Any
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import replace_hosts, written_variable
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import NAMED, Service
+from composeplat.compose.model import Service
 from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
-from composeplat.compose.origins import mount_path
 from composeplat.compose.parse.environment import name_without_colons
 from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
 from composeplat.compose.system_paths import SHARED_MEMORY
@@ -63,8 +62,6 @@ def mend_key(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
     match path:
         case ("services", str(name), "secrets"):
             return _mount_secrets(loaded, loaded.project.services[name])
-        case ("services", str(name), "volumes_from"):
-            return _mount_volumes_of_others(loaded, loaded.project.services[name])
         case ("services", str(name), "tmpfs" as key):
             return _mount_memory(name, find_node(loaded.document, "services", name, key))
         case ("services", str(name), "shm_size" as key):
@@ -144,7 +141,7 @@ def _listed(args: tuple[str, ...]) -> str:
     return json.dumps([arg.replace("$", "$$") for arg in args], ensure_ascii=False)
 
 
-def _replacement(service: str, key: str, items: list[str], reason: str) -> tuple[Entry, ...]:
+def replacement(service: str, key: str, items: list[str], reason: str) -> tuple[Entry, ...]:
     """Reset a key of a service, and mount volumes instead."""
     parent = ("services", service)
     reset = Entry(parent, f"{key}: !reset null", "The volumes below take its place.")
@@ -165,7 +162,7 @@ def _mount_secrets(loaded: Loaded, service: Service) -> tuple[Entry, ...]:
         return ()
     paths = (_path_from(loaded.folder, file) for file in files)
     items = [yaml_text(f"{path}:{target}:ro") for path, (_, target) in zip(paths, found, strict=True)]
-    return _replacement(service.name, "secrets", items, "The file of a secret.")
+    return replacement(service.name, "secrets", items, "The file of a secret.")
 
 
 def _secret_files(listed: list[Any], secrets: Any) -> Iterator[tuple[str, str]]:
@@ -185,33 +182,13 @@ def _path_from(folder: Path, file: Scalar) -> str:
     return path if path.startswith("..") else f"./{path}"
 
 
-def _mount_volumes_of_others(loaded: Loaded, service: Service) -> tuple[Entry, ...]:
-    """Mount the named volumes of other services; nothing if these have data elsewhere."""
-    written = find_node(loaded.document, "services", service.name, "volumes_from")
-    texts = [item.text for item in written.items if isinstance(item, Scalar)] if isinstance(written, Sequence) else []
-    taken = {mount.target for mount in service.mounts}
-    items: list[str] = []
-    for name, _, mode in (text.partition(":") for text in texts):
-        other = loaded.project.services.get(name)
-        mounts = [mount for mount in other.mounts if not mount.source.endswith(".sock")] if other else []
-        hidden = any(loaded.origins.is_substituted(*mount_path(name, index)) for index in range(len(mounts)))
-        has_others = find_node(loaded.document, "services", name, "volumes_from") is not None
-        if hidden or has_others or not mounts or not all(m.kind == NAMED and not m.sub_path for m in mounts):
-            return ()
-        for mount in mounts:
-            end = ":ro" if mode == "ro" or mount.read_only else ""
-            items += [yaml_text(f"{mount.source}:{mount.target}{end}")] if mount.target not in taken else []
-            taken.add(mount.target)
-    return _replacement(service.name, "volumes_from", items, "A volume of the other service.")
-
-
 def _mount_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
     """Mount folders in memory, as ``tmpfs`` does."""
     listed = written.items if isinstance(written, Sequence) else [written]
     texts = [item.text for item in listed if isinstance(item, Scalar) and not item.is_substituted]
     items = [_memory_item(*text.partition(":")[::2]) for text in texts]
     is_whole = len(items) == len(listed) and all(items)
-    return _replacement(service, "tmpfs", items, "In memory.") if is_whole else ()
+    return replacement(service, "tmpfs", items, "In memory.") if is_whole else ()
 
 
 def _memory_item(target: str, options: str) -> str:
@@ -234,7 +211,7 @@ def _sized(target: str, size: str) -> str:
 
 def _enlarge_shared_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
     item = _shared_memory_item(written)
-    return _replacement(service, "shm_size", [item] if item else [], _SHARED)
+    return replacement(service, "shm_size", [item] if item else [], _SHARED)
 
 
 def _shared_memory_item(written: Node | None) -> str:

@@ -9,17 +9,19 @@ A mount at the same path takes the place of the Compose file's, by Compose's rul
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
 
 from composeplat.compatibility.entries import Entry, mount_item, yaml_text
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
-from composeplat.compatibility.key_fixes import mount_shared_memory
+from composeplat.compatibility.key_fixes import mount_shared_memory, replacement
 from composeplat.compatibility.nested_folders import HostMount, NestedFolders
 from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import HOST, Mount, Service
+from composeplat.compose.model import HOST, NAMED, Mount, Service
+from composeplat.compose.nodes import Scalar, Sequence, find_node
 from composeplat.compose.origins import literal_target, mount_path
 from composeplat.compose.system_paths import CLOCK_FILES, SHARED_MEMORY
 from composeplat.compose.values import show_size
@@ -102,6 +104,46 @@ class VolumeFixes:
         copied = "; the present files are not copied" if has_files else ""
         return self._volume(service, name, item, f"{keeps}{copied}.", whole)
 
+    def mount_volumes_of_others(self, path: PathKey) -> tuple[Entry, ...]:
+        """Mount the volumes of the services that ``volumes_from`` names; nothing if these have data elsewhere."""
+        if path[2:] != ("volumes_from",):
+            return ()
+        service = self._loaded.project.services[str(path[1])]
+        written = find_node(self._loaded.document, *map(str, path))
+        texts = (
+            [item.text for item in written.items if isinstance(item, Scalar)] if isinstance(written, Sequence) else []
+        )
+        taken = {mount.target for mount in service.mounts}
+        items: list[str] = []
+        for name, _, mode in (text.partition(":") for text in texts):
+            mounts = self._volumes_of(name)
+            if not mounts:
+                return ()
+            for mount in mounts:
+                read_only = mode == "ro" or mount.read_only
+                item = mount_item(mount.source, mount.target, mount.sub_path, read_only=read_only)
+                items += [item.removeprefix("- ")] if mount.target not in taken else []
+                taken.add(mount.target)
+        return replacement(service.name, "volumes_from", items, "A volume of the other service.")
+
+    def _volumes_of(self, name: str) -> list[Mount]:
+        """Return the mounts of a service with the entries; empty if not all are of named volumes."""
+        other = self._loaded.project.services.get(name)
+        if other is None or find_node(self._loaded.document, "services", name, "volumes_from") is not None:
+            return []
+        mounts: list[Mount] = []
+        for index, mount in enumerate(other.mounts):
+            path = mount_path(name, index)
+            host = self._kept.get(path)
+            if host is not None:
+                whole, sub_path = self.nested.find_outer(host) or (host, "")
+                mounts.append(replace(mount, source=self._name_of(whole), sub_path=sub_path))
+            elif mount.kind == NAMED and not self._loaded.origins.is_substituted(*path):
+                mounts.append(mount)
+            elif not mount.source.endswith(".sock"):
+                return []
+        return mounts
+
     def _mount_nested(self, path: PathKey) -> tuple[Entry, ...]:
         """Mount the volumes of others in a copied folder, at the places of their host folders."""
         entries: list[Entry] = []
@@ -121,14 +163,18 @@ class VolumeFixes:
     @cached_property
     def nested(self) -> NestedFolders:
         """The host folders within each other."""
-        kept = [
-            found
+        return NestedFolders(self._loaded.origins, self._kept.values(), self.mounts.values(), self._loaded.folder)
+
+    @cached_property
+    def _kept(self) -> Mapping[PathKey, HostMount]:
+        """The host folders with data, which become volumes, by their paths in the model."""
+        return {
+            found.path: found
             for diagnostic in self._loaded.report.by_path()
             if (found := self.mounts.get(diagnostic.path)) and found.service.name not in self._not_started
             if diagnostic.code in _KEPT or (diagnostic.code == "forbidden-path" and _is_program_data(found))
             if self._may_be_volume(found, diagnostic.code) and self._is_data(found.mount)
-        ]
-        return NestedFolders(self._loaded.origins, kept, self.mounts.values(), self._loaded.folder)
+        }
 
     def _may_be_volume(self, found: HostMount, code: str) -> bool:
         """Whether a volume, which is a folder, can take the place of a host path."""

@@ -373,17 +373,34 @@ def test_volumes_of_another_service(project: Project, mode: str, end: str) -> No
     "change",
     [
         ("www:/www", "/www"),
-        ("www:/www", "./gone:/www"),
+        ("www:/www", "./files:/www"),
         ("www:/www", "$A:/www"),
         ("app:MODE", "container:app"),
         ("[app:MODE]", "[web]"),
     ],
 )
 def test_volumes_of_another_service_that_have_no_entry(project: Project, change: tuple[str, str]) -> None:
-    """No other pod can have an anonymous volume; a host folder and the value of a variable are not written."""
+    """No other pod can have an anonymous volume; a copied folder and the value of a variable are not written."""
     text = VOLUMES_OF_OTHERS.replace(*change).replace("MODE", "ro")
 
-    assert "volumes_from" not in "".join(fix(project(text, A="own")))
+    assert "volumes_from" not in "".join(fix(project({"compose.yaml": text, "files/a": ""}, A="own")))
+
+
+def test_volumes_that_another_service_gets(project: Project) -> None:
+    """A service has also the volumes that take the places of the other one's host folders, by the same run of init."""
+    text = """
+services:
+  app: {image: app, volumes: ['./gone:/www', './gone/log:/log', 'own:/own']}
+  web: {image: nginx, volumes_from: [app]}
+volumes: {own: }
+"""
+    folder = project(text)
+    lines = fix(folder)
+
+    log = "{type: volume, source: gone, target: /log, volume: {subpath: log}}"
+    assert mounts_of(lines) == sorted(["gone:/www", log] * 2 + ["own:/own"])
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
 
 
 @pytest.mark.parametrize(
