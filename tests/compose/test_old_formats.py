@@ -137,7 +137,6 @@ def test_the_socket_of_an_engine(socket: str, project: Project) -> None:
             "secrets: [token]",
             f"{_MOUNT}: './FILE:/run/secrets/token:ro'; or {_FULL_MODE}",
         ),
-        ("secrets: []", "full mode (--full) honors it"),
     ],
 )
 def test_a_key_of_swarm(project: Project, keys: str, fix: str) -> None:

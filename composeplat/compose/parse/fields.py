@@ -14,7 +14,7 @@ from typing import TypeVar
 from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.origins import Origins
-from composeplat.compose.parse.unsupported_keys import explain, explain_name, with_full_mode
+from composeplat.compose.parse.unsupported_keys import explain, explain_name, is_empty, with_full_mode
 from composeplat.compose.pasted_text import pasted_hint
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in
 from composeplat.compose.template import variable_names
@@ -332,7 +332,10 @@ def _report_unused(whole: Field, key: Scalar, value: Node, row: Row | None, patt
     path = (*whole.path, key.text)
     report = whole.ctx.report
     name = dotted(path)
-    if handling is Handling.WARNED or (handling is None and pattern in OPEN_SECTIONS):
+    if handling in (Handling.WARNED, Handling.DEEP, Handling.IGNORED) and is_empty(value):
+        message = f"{name} has no effect here, and needs none: it is empty"
+        report.add("redundant-key", key.span, path, message, with_full_mode(path, ""))
+    elif handling is Handling.WARNED or (handling is None and pattern in OPEN_SECTIONS):
         _report_unsupported(whole.ctx, key, value, path, pattern, row.why if row else "")
     elif handling is Handling.DEEP:
         _report_unsupported(whole.ctx, key, value, path, pattern)

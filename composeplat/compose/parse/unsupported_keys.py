@@ -69,6 +69,17 @@ def explain_name(variables: Variables, value: Node, path: PathKey) -> Explanatio
     return Explanation("this is the name that Compose gives it", is_harmless=True) if is_default else None
 
 
+def is_empty(value: Node) -> bool:
+    """Whether a key has no value, as by a variable that is not set: it means nothing in Compose either."""
+    match value:
+        case Scalar():
+            return value.is_null or not value.text
+        case Mapping():
+            return not value.entries
+        case Sequence():
+            return not value.items
+
+
 # services -------------------------------------------------------------------------------------------------------------
 
 
@@ -236,8 +247,6 @@ _CONSTRAINT = r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*"
 
 def _explain_placement(value: Node, _path: PathKey) -> Explanation:
     """Write the constraints that a node's labels can express as a node selector."""
-    if isinstance(value, Mapping) and not value.entries:
-        return Explanation("without constraints any node is chosen", is_harmless=True)
     listed = value.get("constraints") if isinstance(value, Mapping) else None
     texts = [item.text for item in listed if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
     found = [match for text in texts if (match := re.fullmatch(_CONSTRAINT, text))]
@@ -321,6 +330,7 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     (SERVICE, "container_name"): _explain_container_name,
     (SERVICE, "devices"): _explain_devices,
     (SERVICE, "extra_hosts"): _explain_extra_hosts,
+    (SERVICE, "ipc"): _where("this is the default here", "private"),
     (SERVICE, "links"): _explain_links,
     (SERVICE, "network_mode"): _explain_network_mode,
     (SERVICE, "networks"): _explain_networks,
