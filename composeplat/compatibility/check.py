@@ -51,7 +51,7 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
             diagnostic,
             effect_on_service(diagnostic),
             fixes.entries_for(diagnostic),
-            is_honored=not loaded.settings.full and is_honored(diagnostic),
+            is_honored=not loaded.settings.full and is_honored(diagnostic, loaded.document),
         )
         if finding.effect is not Effect.NONE or diagnostic.severity is not Severity.NOTE:
             by_service.setdefault(_service_of(diagnostic.path), []).append(finding)

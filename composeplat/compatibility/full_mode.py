@@ -14,8 +14,10 @@ from composeplat.compatibility.explanation import Statement
 from composeplat.compatibility.findings import Check, Finding
 from composeplat.compose.keys import is_honored_in_full_mode
 from composeplat.compose.load import Loaded
-from composeplat.compose.nodes import Mapping, Node, Sequence, find_node
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, find_node
+from composeplat.compose.parse.unsupported_keys import HOST_GATEWAY
 from composeplat.diagnostics import Diagnostic, PathKey, dotted, join_some
+from composeplat.names import is_dns_label
 from composeplat.plan import Plan
 from composeplat.plan.desired import RUNTIME_CLASS
 
@@ -28,11 +30,32 @@ _JOINS = ("ipc", "network_mode", "pid")
 _MAX_KEYS = 8
 
 
-def is_honored(diagnostic: Diagnostic) -> bool:
-    """Whether full mode honors the key that a message of the default mode is about."""
+def is_honored(diagnostic: Diagnostic, document: Node) -> bool:
+    """Whether full mode honors the key that a message of the default mode is about, with its value."""
     if diagnostic.code in BY_KEY:
-        return is_honored_in_full_mode(diagnostic.path)
+        return is_honored_in_full_mode(diagnostic.path) and not _has_no_meaning(diagnostic.path, document)
     return diagnostic.code == NO_ISOLATION
+
+
+def _has_no_meaning(path: PathKey, document: Node) -> bool:
+    """Whether the value of a service's key is one that full mode does not honor."""
+    node = find_node(document, *map(str, path))
+    match path:
+        case ("services", _, "container_name"):
+            return isinstance(node, Scalar) and not is_dns_label(node.text.lower())
+        case ("services", _, "network_mode"):
+            return isinstance(node, Scalar) and node.text.startswith("container:")
+        case ("services", _, "extra_hosts"):
+            return all(isinstance(entry, Scalar) and entry.text.endswith(HOST_GATEWAY) for entry in _entries_of(node))
+        case ("services", name, "devices"):
+            return find_node(document, "services", str(name), "x-devices") is None
+    return False
+
+
+def _entries_of(node: Node | None) -> list[Node]:
+    if isinstance(node, Mapping):
+        return [entry for _, entry in node]
+    return node.items if isinstance(node, Sequence) else []
 
 
 def is_chosen(loaded: Loaded) -> bool:
@@ -76,9 +99,7 @@ def _chooses_no_nodes(path: PathKey, parts: Counter[PathKey], document: Node) ->
 
 def _is_left_out(path: PathKey, fixed: Counter[PathKey], document: Node) -> bool:
     """Whether the fixes of full mode leave out each entry of a list or mapping."""
-    node = find_node(document, *map(str, path))
-    entries = node.items if isinstance(node, Sequence) else node.entries if isinstance(node, Mapping) else ()
-    return fixed[path] == len(entries) > 0
+    return fixed[path] == len(_entries_of(find_node(document, *map(str, path)))) > 0
 
 
 def turn_on(honored: Iterable[Diagnostic]) -> Entry:
@@ -126,7 +147,11 @@ def is_worth_turning_on(default: Check, full: Check, plan: Plan, document: Node)
 def _new_losses(default: Check, full: Check) -> Iterator[Finding]:
     """Yield the findings of full mode alone, but those within a key that has no effect without it."""
     known = {(found.diagnostic.code, found.diagnostic.path) for found in default.all_findings}
-    honored = {found.diagnostic.path for found in default.all_findings if found.is_honored}
+    honored = {
+        found.diagnostic.path
+        for found in default.all_findings
+        if found.is_honored or is_honored_in_full_mode(found.diagnostic.path)
+    }
     for found in full.all_findings:
         code, path = found.diagnostic.code, found.diagnostic.path
         is_fatal = found.effect is Effect.CANNOT_RUN or code == "needs-cluster-setting"

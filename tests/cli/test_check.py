@@ -508,6 +508,24 @@ def test_keys_that_full_mode_honors(project: Project) -> None:
     assert "0 of 1 services run as written in full mode, " in platform(folder, "check", "--full").stdout
 
 
+@pytest.mark.parametrize(
+    ("keys", "other"),
+    [
+        ("container_name: a_b", "container_name: a-b"),
+        ("extra_hosts: ['h:host-gateway']", "extra_hosts: ['h:host-gateway', 'g:10.0.0.1']"),
+        ("devices: [/dev/kvm]", "devices: [/dev/kvm], x-devices: {/dev/kvm: example.com/kvm}"),
+        ("network_mode: 'container:db'", "network_mode: 'service:db'"),
+    ],
+)
+def test_values_that_full_mode_does_not_honor(project: Project, keys: str, other: str) -> None:
+    """A key counts as honored only with a value that full mode honors."""
+    text = "services: {web: {image: x, KEYS}, db: {image: y}}"
+    places = [("services.web." + other.partition(":")[0], 1)]
+
+    assert honored(project(text.replace("KEYS", keys))) == (False, [])
+    assert honored(project(text.replace("KEYS", other)))[1][:1] == places
+
+
 def test_networks_that_keep_apart(project: Project) -> None:
     """Networks count as honored where they keep services apart."""
     text = "services: {a: {image: x, networks: [n]}, b: {image: x, networks: [NAME]}}\nnetworks: {n: , m: }"

@@ -108,7 +108,11 @@ def _mode(section: Section) -> str:
         return ""
     if kind == "container":
         message = f"is not supported and has no effect: it has its own network, not that of {found.node.shown}"
-        found.report("unsupported-key", message, "reach the other service by its name, not localhost")
+        found.report(
+            "unsupported-key",
+            message,
+            "write service:NAME for a service of the definition, or reach it by its name, not localhost",
+        )
     else:
         found.report("invalid-value", f"must be 'none', 'host' or 'service:NAME', not {found.node.shown}")
     return ""

@@ -132,6 +132,9 @@ def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
         reached = "that service" if value.is_substituted else f"'{clean(other)}'"
         text = f"its traffic does not pass {reached}, as it has its own network: reach {reached} by name, not localhost"
         return Explanation(text)
+    if kind == "container":
+        fix = "write the names of services instead of 'localhost'"
+        return Explanation("it has its own network", fix=fix, in_full_mode="service:NAME")
     if kind == "host":
         return Explanation("it has its own network: 'ports' says which of its ports are reached")
     return Explanation("it still has a network") if kind == "none" else None
