@@ -11,6 +11,7 @@ their template, and the first one adds our labels. A workload is *handed over*, 
   Deployment starts new pods before it ends old ones.
 - Of another kind, such as the Deployment that kompose makes for a service with a volume, it is scaled to zero first,
   and deleted when its successor runs: two pods must never write to one volume.
+- A CronJob selects no pods, but its template would keep containers of other names, which run beside the plan's.
 
 To keep the selector instead would avoid the new workload object. But then the selector would be a fact that only the
 cluster has: ``render``, plain Pulumi and a second environment would need it in the file for ever, and two environments
@@ -135,7 +136,7 @@ def _decide(desired: DesiredObject, found: Object, plan: Plan, live: LiveObjects
         return _refused(f"can't become the plan's: {reason}", "change the file, or the object, so that both agree")
     if desired.kind == "Job" and reason:
         return _handed_over(key, key, "a Job can't change: it is deleted, and runs again")
-    if selects_other_pods(found, desired.manifest):
+    if is_replaced(found, desired.manifest, plan.environment):
         return _handed_over(key, key)
     after = live.applied.get(key, found)
     return Adoption(action=Action.ADOPT, kind="", name="", changes=field_changes(found, after), kept=kept_fields(after))
@@ -179,6 +180,8 @@ def _lost_address(desired: DesiredObject, found: Object) -> Adoption | None:
 def _handed_over(key: Key, successor: Key, reason: str = "") -> Adoption:
     if reason:
         text, is_interrupted = reason, True
+    elif key[0] == "CronJob":
+        text, is_interrupted = "it is deleted and created again, and its running Jobs continue", False
     elif key[0] == successor[0] == "Deployment":
         text, is_interrupted = "new pods start before the old ones end", False
     elif key[0] == successor[0]:
@@ -196,8 +199,10 @@ def _handed_over(key: Key, successor: Key, reason: str = "") -> Adoption:
     )
 
 
-def selects_other_pods(found: Object, manifest: Mapping[str, Any]) -> bool:
-    """Check for a workload that can't become the plan's, as it selects other pods."""
+def is_replaced(found: Object, manifest: Mapping[str, Any], environment: str) -> bool:
+    """Check for a workload that can't become the plan's: it selects other pods, or runs containers of somebody else."""
+    if found["kind"] == "CronJob":
+        return not belongs_to(found, environment)
     return found["kind"] in SELECTING and found["spec"].get("selector") != manifest["spec"].get("selector")
 
 

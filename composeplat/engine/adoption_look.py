@@ -14,12 +14,12 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.adoption import LiveObjects, selects_other_pods
+from composeplat.engine.adoption import LiveObjects, is_replaced
 from composeplat.engine.deletion import as_plain
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.ownership import owner_of
 from composeplat.engine.preflight import KINDS, Key, belongs_to, object_keys
-from composeplat.names import shorten
+from composeplat.names import MAX_LABEL_LENGTH, MAX_NAME_LENGTHS, shorten
 from composeplat.plan.desired import DesiredObject, Plan
 from composeplat.plan.templates import SELECTING
 
@@ -87,7 +87,7 @@ def _rehearse(
         return
     manifest = as_plain(desired.manifest)
     try:
-        if found is not None and not selects_other_pods(found, manifest):
+        if found is not None and not is_replaced(found, manifest, plan.environment):
             applied[key] = api.apply(manifest, dry_run=True)
         else:
             api.create(_renamed(manifest), dry_run=True)
@@ -99,4 +99,5 @@ def _rehearse(
 
 def _renamed(manifest: Object) -> Object:
     metadata = manifest["metadata"]
-    return {**manifest, "metadata": {**metadata, "name": shorten(f"{metadata['name']}-check")}}
+    limit = MAX_NAME_LENGTHS.get(manifest["kind"], MAX_LABEL_LENGTH)
+    return {**manifest, "metadata": {**metadata, "name": shorten(f"{metadata['name']}-check", limit)}}

@@ -421,3 +421,23 @@ def test_a_hand_written_stateful_set(environment: Environment) -> None:
     assert pod["metadata"]["ownerReferences"][0]["uid"] == revised["metadata"]["uid"]
     assert environment.exec("db-0", "cat", "/data/rows") == "row-1\n"
     assert "no changes" in environment.platform("preview", "--expect-no-changes").expect().stderr
+
+
+def test_a_hand_written_cron_job(environment: Environment) -> None:
+    """Its container has another name, and does not run beside that of the file; a Job that it has started continues."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1.37", "args": ["true"]}]}
+    spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": {"spec": pod}}}}
+    old = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "backup"}, "spec": spec}
+    environment.write(
+        "x-platform: {full: true}\n"
+        "services: {backup: {image: 'busybox:1.37', command: 'true', restart: 'no', x-schedule: '0 3 * * *'}}\n"
+    )
+    apply(environment, [old])
+    kubectl(environment, "create", "job", "by-hand", "--from=cronjob/backup")
+    environment.platform("import", "--yes").expect()
+
+    (revised,) = environment.objects("batch/v1", "CronJob")
+    containers = revised["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert [container["name"] for container in containers] == ["backup"]
+    assert environment.get("batch/v1", "Job", "by-hand") is not None
+    assert "no changes" in environment.platform("preview", "--expect-no-changes").expect().stderr

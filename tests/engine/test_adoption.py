@@ -368,3 +368,25 @@ def test_field_managers() -> None:
     assert (patch["uid"], patch["resourceVersion"]) == ("uid-data", "7")
     assert patch["annotations"] == {LAST_APPLIED: None}
     assert [entry["manager"] for entry in patch["managedFields"]] == ["kube-controller-manager", "composeplat"]
+
+
+def test_a_cron_job_of_others(project: Project) -> None:
+    """In place it would keep a container of another name beside that of the file, and run both."""
+    text = "x-platform: {full: true}\nservices: {backup: {image: x, restart: 'no', x-schedule: '@daily'}}"
+    pod = {"containers": [{"name": "main", "image": "x"}]}
+    live = kompose("CronJob", "backup", "backup", {"jobTemplate": {"spec": {"template": {"spec": pod}}}})
+    (entry,) = decisions(project, live, text).values()
+
+    assert (entry.action, entry.successor, entry.is_in_place) == (Action.HAND_OVER, ("CronJob", "backup"), True)
+    assert not entry.is_interrupted
+
+
+def test_an_own_cron_job_that_was_applied_by_hand(project: Project) -> None:
+    """It is of the environment, and stays."""
+    text = "x-platform: {full: true}\nservices: {backup: {image: x, restart: 'no', x-schedule: '@daily'}}"
+    environment = plan_of(project, text).environment
+    labels = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": environment}
+    live = kompose("CronJob", "backup", "backup", {"jobTemplate": {"spec": {"template": {"spec": {}}}}}, labels=labels)
+    (entry,) = decisions(project, live, text).values()
+
+    assert entry.action is Action.ADOPT
