@@ -56,6 +56,11 @@ def run(choice: Choice, *, folder: str) -> Exit:
     exports = _variables(planned, workspace, builder)
     write_unmasked("".join(f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()))
     write_message(f"then: cd {shlex.quote(printable(folder))} && pulumi preview --stack {plan.namespace}\n")
+    if workspace.state_file is not None and not workspace.state_file.exists():
+        write_message(
+            f"there is no state of {plan.environment} in namespace {plan.namespace} yet: 'platform deploy' creates it,"
+            f" or 'pulumi stack init {plan.namespace}'\n"
+        )
     return Exit.DONE
 
 

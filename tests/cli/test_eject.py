@@ -96,3 +96,16 @@ def test_a_file_in_the_place_of_the_folder(folder: Path) -> None:
     assert (outcome.status, outcome.stderr.splitlines()[-2:]) == (
         1, ["error: can't write into 'plain': not a directory", "  hint: choose another folder with -o"]
     )  # fmt: skip
+
+
+def test_no_state_to_continue_from(folder: Path) -> None:
+    """Before the first deploy plain Pulumi finds no stack: a message names the commands that create it."""
+    note = (
+        "there is no state of shop in namespace team yet: 'platform deploy' creates it, or 'pulumi stack init team'\n"
+    )
+    assert eject(folder, "new", "--name", "shop").assert_success().stderr.endswith(note)
+
+    state = folder / "data/state/one/.pulumi/stacks/shop/team.json"
+    state.parent.mkdir(parents=True)
+    state.write_text("{}")
+    assert note not in eject(folder, "later", "--name", "shop").assert_success().stderr
