@@ -105,7 +105,8 @@ def _make_tls(access: Access, credential: Credential) -> ssl.SSLContext:
                 context.load_cert_chain(certificate, key or None)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise MissingPiece(f"can't use the certificates that the kubeconfig names: {reason}") from error
+        message = f"can't use the certificates that the kubeconfig names: {reason}"
+        raise MissingPiece(message, "get a new kubeconfig, or check the certificates and the key in it") from error
     return context
 
 

@@ -1378,6 +1378,15 @@ def test_certificate_that_is_not_there(secure: Server, keys: Path, tmp_path: Pat
     assert caught.value.hint == "copy the file there, or correct its path in the kubeconfig"
 
 
+def test_certificate_that_is_none(secure: Server) -> None:
+    """A certificate that can't be used is the kubeconfig's fault, and not the cluster's."""
+    access = asked_by(secure.access, certificate_data="none", key_data="none")
+    with Api(access) as api, pytest.raises(ApiError, match="can't use the certificates") as caught:
+        api.get("/version")
+
+    assert caught.value.hint == "get a new kubeconfig, or check the certificates and the key in it"
+
+
 @pytest.fixture
 def rotating(secure: Server, keys: Path, tmp_path: Path) -> tuple[Access, Path]:
     """A kubeconfig whose certificate and key are files, with those of the user in them."""
