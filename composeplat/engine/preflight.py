@@ -316,11 +316,15 @@ def unused_claims(plan: Plan, live_state: LiveState) -> set[str]:
 def left_claims(plan: Plan, live_state: LiveState, leaving: Collection[Key]) -> list[str]:
     """Return the claims of anonymous volumes that stay when their workloads leave, or are made again without them."""
     kept = _anonymous_claims(plan)
+    # In a preview, what is replaced has another name.
+    services = {
+        name for kind, found in leaving if kind == "StatefulSet" for name in (found, found.removesuffix(REPLACED))
+    }
     return [
         name
         for (kind, name), head in live_state.ours(plan.environment).items()
         if kind == CLAIM
-        and ("StatefulSet", head["metadata"]["labels"].get(SERVICE_LABEL, "")) in leaving
+        and head["metadata"]["labels"].get(SERVICE_LABEL, "") in services
         and name.rstrip("0123456789") not in kept
     ]
 

@@ -15,6 +15,7 @@ from composeplat.engine.preflight import (
     check_live_state,
     cluster_of,
     known_to_state,
+    left_claims,
     missing_from_cluster,
     object_keys,
     rename_replaced,
@@ -358,6 +359,19 @@ def test_a_service_that_gets_an_address(project: Project) -> None:
     renamed = rename_replaced(plan, [live_service("web", "None"), live_service("my-job", "None")])
 
     assert service_names(renamed) == ["web-replaced", "my-job"]
+
+
+@pytest.mark.parametrize("name", ["web", "web-replaced"], ids=["deploy", "preview"])
+def test_the_anonymous_volume_that_a_service_had(project: Project, name: str) -> None:
+    """A StatefulSet that gets another anonymous volume leaves its claims; in a preview it has another name."""
+    plan = read(project, "name: demo\nservices: {web: {image: x, volumes: [/new]}}").plan
+    assert plan is not None
+    labels = {**OWN_LABELS, "dev.platform.com/environment": plan.environment, "dev.platform.com/service": "web"}
+    claims = [(CLAIM, f"anonymous-{path}-web-0") for path in ("new", "old")]
+    live_state = LiveState(object_metadata=object_metadata(claims, labels))
+
+    assert left_claims(plan, live_state, {("StatefulSet", name)}) == ["anonymous-old-web-0"]
+    assert left_claims(plan, live_state, {("Deployment", name), ("StatefulSet", "other")}) == []
 
 
 @pytest.mark.parametrize(
