@@ -235,10 +235,13 @@ def ask_cluster(request: Request, target: Target) -> ClusterAnswer:
             registry = "" if target.registry else read_announced_registry(api, target.access.host)
             return ClusterAnswer(read_variables(api, namespace), registry, find_endpoint_defaults(api, target))
     except ApiError as error:
-        if error.hint:
-            return ClusterAnswer(error=error)
-        hint = "platform cluster start" if target.layout else "check that the cluster runs, and that --context is right"
-        return ClusterAnswer(error=MissingPiece(str(error), hint))
+        return ClusterAnswer(error=with_hint(error, target))
+
+
+def with_hint(error: ApiError, target: Target) -> ComposeplatError:
+    """Return the error of a request, with a hint."""
+    hint = "platform cluster start" if target.layout else "check that the cluster runs, and that --context is right"
+    return error if error.hint else MissingPiece(str(error), hint)
 
 
 def for_target(request: Request, target: Target) -> Request:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import table, write_json, write_message, write_output
-from composeplat.cli.errors import show_errors
+from composeplat.cli.errors import logged
 from composeplat.cli.help_text import Guide, Guided
 from composeplat.cli.questions import end_of_input_refuses
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -55,7 +57,7 @@ def set_command(
     from composeplat.cluster.variables import set_variable
     from composeplat.compose.variables import looks_secret
 
-    with show_errors():
+    with _logged("set"):
         name, given, text = variable.partition("=")
         _check_name(name)
         confidential = secret or looks_secret(name)
@@ -89,7 +91,7 @@ def unset(
         unset_variables,
     )
 
-    with show_errors(), _Place(namespace, kubeconfig, context, local=local) as place:
+    with _logged("unset"), _Place(namespace, kubeconfig, context, local=local) as place:
         known = list_variables(place.api, place.namespace).values
         missing = [name for name in names if name not in known]
         if missing:
@@ -117,7 +119,7 @@ def list_all(
     """Print the variables of a namespace; the values of secret ones are hidden."""
     from composeplat.cluster.variables import SECRET_NAME, list_variables
 
-    with show_errors(), _Place(namespace, kubeconfig, context, local=local) as place:
+    with _logged("list", is_kept=False), _Place(namespace, kubeconfig, context, local=local) as place:
         stored = list_variables(place.api, place.namespace)
         rows = _rows(stored)
         if as_json:
@@ -145,6 +147,11 @@ def _rows(stored: StoredVariables) -> list[dict[str, object]]:
     ]
 
 
+def _logged(command: str, *, is_kept: bool = True) -> AbstractContextManager[object]:
+    """Run a command with a log, which has no values: neither are they arguments in it, nor are bodies of requests."""
+    return logged(f"variables {command}", {}, as_json=False, debug=False, is_kept=is_kept)
+
+
 class _UsageError(ComposeplatError):
     exit_code = Exit.USAGE
 
@@ -160,8 +167,9 @@ class _Place:
         from composeplat.names import is_dns_label
 
         local = opt.is_local(local=local, kubeconfig=kubeconfig, context=context)
+        progress.hide(())
         request = opt.make_request(None, None, kubeconfig=kubeconfig, context=context)
-        target = find_target(os.environ, kubeconfig=kubeconfig, context=context, local=local)
+        self._target = target = find_target(os.environ, kubeconfig=kubeconfig, context=context, local=local)
         request = replace(
             request,
             namespace=namespace,
@@ -175,8 +183,14 @@ class _Place:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        from composeplat.cluster.api import ApiError
+
         self.api.close()
+        if isinstance(error, ApiError) and not error.status:
+            from composeplat.cli.operations import with_hint
+
+            raise with_hint(error, self._target) from error
 
 
 def _check_name(name: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.objects import Answer, Server, no_server, refusal
-from tests.conftest import VARIABLES, Outcome, Project
+from tests.conftest import VARIABLES, Outcome, Project, split_log_path
 from tests.in_process import run_here
 from tests.terminal import Terminal
 
@@ -138,6 +138,32 @@ def test_ctrl_d_at_the_value(server: Server, project: Project, tmp_path: Path, n
     terminal.until(f"Value of {name}: ")
     terminal.end_input()
 
-    assert terminal.rest().splitlines()[1:] == [f"error: no value was given: {name} was not changed"]
+    stderr, _ = split_log_path(terminal.rest())
+    assert stderr.splitlines()[1:] == [f"error: no value was given: {name} was not changed"]
     assert terminal.status() == 1
     assert server.asked == []
+
+
+def test_a_change_leaves_a_log(server: Server, project: Project, tmp_path: Path) -> None:
+    """As that of every command that changes something, it has the requests and no value; a list leaves none."""
+    folder = project({}).path
+    run("variables list", folder, server.port, tmp_path)
+    assert not (tmp_path / "logs").exists()
+
+    server.otherwise = Answer(b'{"metadata": {"resourceVersion": "7"}, "data": {"MODE": "aHVudGVyMg=="}}')
+    run("variables set LEVEL=hunter2", folder, server.port, tmp_path).assert_success()
+    (log,) = (tmp_path / "logs").iterdir()
+    assert "-variables-set-" in log.name
+    assert "GET /api/v1/namespaces/team/secrets/platform-variables: 200" in log.read_text()
+    assert "hunter2" not in log.read_text()
+
+
+@pytest.mark.parametrize("command", ["set A=1", "unset A", "list"])
+def test_no_cluster(project: Project, tmp_path: Path, command: str) -> None:
+    """The error has the hint that other commands have, and names its log."""
+    with no_server() as access:
+        ran = run(f"variables {command}", project({}).path, access.port, tmp_path)
+
+    hint = "  hint: check that the cluster runs, and that --context is right\n"
+    expected = f"error: the API server at {access.address} can't be reached: connection refused\n{hint}"
+    assert (ran.status, ran.stderr, Path(ran.log).exists()) == (4, expected, True)
