@@ -26,7 +26,8 @@ from composeplat.cluster.dependencies import DependencyState, dependency_cause, 
 from composeplat.cluster.failure_causes import deletion_cause
 from composeplat.cluster.probes import find_silent
 from composeplat.cluster.pull_retries import replace_pod, waits_to_pull
-from composeplat.cluster.snapshot import Object, Snapshot, services_of
+from composeplat.cluster.snapshot import Object, Snapshot, has_ended, services_of
+from composeplat.cluster.unreachable_nodes import unreachable_node
 from composeplat.cluster.watching import Watcher
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline, poll_async
@@ -92,6 +93,8 @@ class DependencyGate:
                 await self._wait_until_met(edge)
             if self.before_create is not None and not args.old_inputs:
                 await asyncio.get_running_loop().run_in_executor(None, self.before_create, service.workload)
+            if may_be_replaced and not args.old_inputs and service.workload_kind == "Job":
+                await self._wait_until_ended(service)
 
         hook = pulumi.ResourceHook(f"{prefix}-wait-{service.cluster_name}{self.hook_suffix}", before)
         return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
@@ -198,3 +201,26 @@ class DependencyGate:
             return self.cancelled.is_set()
 
         await poll_async(is_gone, self.deadline, interval_s=_POLL_INTERVAL_S)
+
+    async def _wait_until_ended(self, service: ServicePlan) -> None:
+        """Wait for the pods of an old Job: its program must not run twice at once.
+
+        Those of other kinds have the same names, or are replaced by the workload. A node that is gone ends none.
+        """
+        shown_by = self.watcher.request_round()
+
+        async def have_ended() -> bool:
+            snapshot = self._snapshot_of(shown_by)
+            if snapshot is not None:
+                if not any(_runs_for(pod, service.workload) for pod in snapshot.pods):
+                    return True
+                self.on_waiting(service.name, "waits until its old pods have ended")
+            return self.cancelled.is_set()
+
+        await poll_async(have_ended, self.deadline, interval_s=_POLL_INTERVAL_S)
+
+
+def _runs_for(pod: Object, workload: tuple[str, str]) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    is_its = any((owner["kind"], owner["name"]) == workload for owner in owners)
+    return is_its and not has_ended(pod) and not unreachable_node(pod)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ from tests.cluster.objects import (
     Server,
     deployment,
     ended,
+    job,
+    lost,
     pod,
     refusal,
     replica_set,
@@ -234,3 +237,33 @@ def test_a_pull_that_failed_before() -> None:
         )
         assert [query.path.partition("?")[0] for query in server.asked if query.method == "DELETE"] == [path]
     assert held(stuck, deadline=Deadline(60))[0].startswith("api waits for db, which failed: image ")
+
+
+@pytest.mark.parametrize(
+    ("old", "waits"),
+    [
+        pytest.param(pod(job("web"), state=running(), going=True), True, id="ending"),
+        pytest.param(pod(job("web"), state=running()), True, id="not-asked-to-end-yet"),
+        pytest.param(pod(job("web"), state=ended(0)), False, id="completed"),
+        pytest.param(pod(job("other"), state=running()), False, id="of-another-job"),
+        pytest.param(
+            lost(pod(job("web"), state=running(), ready=True, going=True)), False, id="on-a-node-that-is-gone"
+        ),
+    ],
+)
+def test_a_job_that_is_replaced(old: Object, *, waits: bool) -> None:
+    """It is created once the pods of the old one have ended: two of them would do its work twice at once."""
+    service = ServicePlan(name="web", cluster_name="web", workload_kind="Job", image="i", objects=())
+    messages: list[str] = []
+    gate = DependencyGate(
+        plan=Plan(environment="shop", namespace="team", services=(service,)), access=NOWHERE,
+        watcher=View(snapshot(old)), deadline=Deadline(0.2), existing={("Job", "web"): True},
+        on_waiting=lambda _, reason: messages.append(reason),
+    )  # fmt: skip
+
+    async def before_create() -> None:
+        hooks: Any = gate.hooks(service, "shop")
+        await hooks.before_create[0].callback(SimpleNamespace(old_inputs=None))
+
+    asyncio.run(before_create())
+    assert set(messages) == ({"waits until its old pods have ended"} if waits else set())

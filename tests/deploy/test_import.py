@@ -441,3 +441,24 @@ def test_a_hand_written_cron_job(environment: Environment) -> None:
     assert [container["name"] for container in containers] == ["backup"]
     assert environment.get("batch/v1", "Job", "by-hand") is not None
     assert "no changes" in environment.platform("preview", "--expect-no-changes").expect().stderr
+
+
+def test_a_running_job_of_others(environment: Environment) -> None:
+    """Its pod has ended when that of the file is created: both would do the same work at once."""
+    container = {"name": "main", "image": "busybox:1.37", "args": ["sh", "-c", "trap '' TERM; sleep 1000"]}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 4, "containers": [container]}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "migrate"},
+        "spec": {"template": {"spec": pod}},
+    }
+    environment.write("services: {migrate: {image: 'busybox:1.37', command: 'true', restart: 'no'}}\n")
+    apply(environment, [job])
+    until(lambda: [pod for pod in environment.pods() if pod["status"]["phase"] == "Running"])
+    importing, most = environment.start("import", "--yes"), 0
+    while importing.poll() is None:
+        pods = [pod for pod in environment.objects("v1", "Pod") if pod["status"]["phase"] in ("Pending", "Running")]
+        most = max(most, len(pods))
+
+    assert (importing.returncode, most) == (0, 1)

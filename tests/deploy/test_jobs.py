@@ -191,3 +191,24 @@ def test_an_evicted_job_without_further_tries(environment: Environment) -> None:
     assert "services.migrate: was evicted from its node [deploy-failed]" in messages
     assert "hint: run it again with --rerun-jobs" in messages
     assert "services.web: waits for migrate, which was evicted from its node" in messages
+
+
+def test_a_running_job_that_changes(environment: Environment) -> None:
+    """Its pod has ended before that of its successor is created: both would do the same work at once."""
+    text = """\
+services:
+  job:
+    image: busybox:1.37
+    restart: "no"
+    stop_grace_period: 4s
+    command: sh -c 'trap "" TERM; sleep 1000'
+"""
+    environment.deploy(text).expect()
+    environment.write(text.replace("sleep 1000", "true"))
+    deploy, most = environment.start("deploy"), 0
+    while deploy.poll() is None:
+        pods = [pod for pod in environment.objects("v1", "Pod") if pod["status"]["phase"] in ("Pending", "Running")]
+        most = max(most, len(pods))
+
+    assert (deploy.returncode, most) == (0, 1)
+    assert "job: waits until its old pods have ended" in deploy.communicate()[1]
