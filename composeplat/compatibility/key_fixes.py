@@ -149,7 +149,10 @@ def replacement(service: str, key: str, items: list[str], reason: str) -> tuple[
 
 
 def _mount_secrets(loaded: Loaded, service: Service) -> tuple[Entry, ...]:
-    """Mount the files of secrets where Docker Compose puts them; a service that is built can have no such mount."""
+    """Mount the files of secrets where Docker Compose puts them.
+
+    A service that is built can have no such mount, and a file outside the project can't be mounted.
+    """
     document = loaded.document
     used, declared = find_node(document, "services", service.name, "secrets"), find_node(document, "secrets")
     if service.build or not isinstance(used, Sequence):
@@ -158,9 +161,10 @@ def _mount_secrets(loaded: Loaded, service: Service) -> tuple[Entry, ...]:
     found = tuple(_secret_files(listed, to_plain(declared) if declared else None))
     nodes = [find_node(declared, name, "file") for name, _ in found]
     files = [file for file in nodes if isinstance(file, Scalar) and not file.is_substituted]
-    if not len(files) == len(found) == len(listed):
+    paths = [_path_from(loaded.folder, file) for file in files]
+    is_inside = all(loaded.root.allows(loaded.folder / os.path.expanduser(path)) for path in paths)
+    if not (is_inside and len(files) == len(found) == len(listed)):
         return ()
-    paths = (_path_from(loaded.folder, file) for file in files)
     items = [yaml_text(f"{path}:{target}:ro") for path, (_, target) in zip(paths, found, strict=True)]
     return replacement(service.name, "secrets", items, "The file of a secret.")
 

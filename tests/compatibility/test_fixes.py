@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from composeplat.compatibility.entries import Entry, yaml_text
@@ -14,8 +16,8 @@ from tests.conftest import Folder, Project
 from tests.steps import count_steps
 
 
-def fix(folder: Folder, images: ImageAnswers | None = None) -> list[str]:
-    entries = [entry for finding in check(folder, images).all_findings for entry in finding.fix]
+def fix(folder: Folder, images: ImageAnswers | None = None, **more: Any) -> list[str]:
+    entries = [entry for finding in check(folder, images, **more).all_findings for entry in finding.fix]
     return entry_lines(dict.fromkeys(entries))
 
 
@@ -325,11 +327,12 @@ def test_a_secret_of_an_included_file(project: Project) -> None:
 
 @pytest.mark.parametrize("path", ["~/key.txt", "../key.txt", "/srv/key.txt", "./keys/../key.txt"])
 def test_the_path_of_a_secret(project: Project, path: str) -> None:
-    """A path of the home folder, and one with dots, stays one."""
-    text = SECRETS.replace(", DB", "").replace("./key.txt", path)
-    written = next(line.strip().replace('"', "") for line in fix(project(text)) if "keys/db" in line)
+    """A path of the home folder, and one with dots, stays one; outside the project, a mount would be an error."""
+    folder = project(SECRETS.replace(", DB", "").replace("./key.txt", path))
+    written = next(line.strip().replace('"', "") for line in fix(folder, allow_outside=True) if "keys/db" in line)
 
     assert written == f"- {path.replace('keys/../', '')}:/run/secrets/keys/db:ro"
+    assert bool(fix(folder)) == ("keys" in path)
 
 
 @pytest.mark.parametrize(
