@@ -304,6 +304,17 @@ def test_options_that_no_cluster_takes(project: Project, args: tuple[str, ...], 
 
 
 @pytest.mark.parametrize(
+    ("shell", "text", "layer"), [({"PLATFORM_DOMAIN": "a b"}, "", "shell"), ({}, "PLATFORM_DOMAIN=a b\n", ".env")]
+)
+def test_a_setting_that_a_variable_has(project: Project, shell: Mapping[str, str], text: str, layer: str) -> None:
+    """The error names where it comes from, which may be the namespace; the option would be no help."""
+    outcome = project({"compose.yaml": SHOP, ".env": text}, **shell).run("render")
+
+    message = f"error: PLATFORM_DOMAIN ({layer}) must be a DNS name such as apps.example.com"
+    assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()) == (2, "", [message])
+
+
+@pytest.mark.parametrize(
     ("shell", "text", "layer"),
     [
         ({"PLATFORM_FULL": "fasle"}, "", "shell"),

@@ -221,7 +221,7 @@ def resolve_settings(
         load_policy="" if resolved["registry"] else request.load_policy,
         **resolved,
     )
-    _check_settings(settings)
+    _check_settings(settings, request, variables)
     if settings.full:
         return settings
     if request.profile:
@@ -336,7 +336,7 @@ def _of_block(block: Node, key: str) -> Node | None:
     return Scalar(block.span, "", "", plain=True, tag=RESET) if is_removed else found
 
 
-def _check_settings(settings: Settings) -> None:
+def _check_settings(settings: Settings, request: Request, variables: Variables) -> None:
     """Refuse invalid settings; the message leaves out the value, which may be a variable's."""
     if settings.gateway and (settings.tls_secret or settings.tls_issuer):
         raise BadSetting(
@@ -345,8 +345,14 @@ def _check_settings(settings: Settings) -> None:
         )
     wrong = [setting for name, setting in SETTINGS.items() if _is_wrong(setting, getattr(settings, name))]
     if wrong:
-        names = ((f"{setting.option} (or {setting.variable})", setting.requirement) for setting in wrong)
+        names = ((_where_given(setting, request, variables), setting.requirement) for setting in wrong)
         raise BadSetting("; ".join(f"{name} must be {requirement}" for name, requirement in names))
+
+
+def _where_given(setting: Setting, request: Request, variables: Variables) -> str:
+    """Name the option, or the variable with the layer that it comes from."""
+    layer = None if getattr(request, setting.name) else variables.layer_of(setting.variable)
+    return f"{setting.variable} ({layer})" if layer else f"{setting.option} (or {setting.variable})"
 
 
 def _is_wrong(setting: Setting, value: Value) -> bool:
