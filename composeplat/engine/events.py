@@ -233,6 +233,11 @@ class Events:
         return [change for change in self.changes.values() if change.operation is not Operation.SAME]
 
     @property
+    def made_changes(self) -> list[Change]:
+        """Those that are done, where others failed."""
+        return [change for change in self.effective_changes if change.urn in self.done]
+
+    @property
     def kept(self) -> list[str]:
         """The volumes that leave the definition, and stay in the cluster."""
         return [change.name for change in self.effective_changes if change.kept]

@@ -309,6 +309,10 @@ def test_failed() -> None:
 
     assert events.handle(failed) == WORKLOAD
     assert ({WORKLOAD}, set(), {"create": 1}) == (events.failed, events.done, events.count_operations())
+    assert (len(events.effective_changes), events.made_changes) == (1, [])
+    events.handle(before("create", CLAIM, new=claim()))
+    events.handle(after("create", CLAIM, new=claim()))
+    assert [change.name for change in events.made_changes] == ["data"]
 
 
 def test_counted() -> None:

@@ -134,7 +134,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     if not failures and not counts:
         no_change.keep(counted, has_changes=bool(events.effective_changes or asleep or volumes))
     return Outcome(
-        changes=events.effective_changes,
+        changes=events.made_changes if failures else events.effective_changes,
         counts=counted,
         kept=[*events.kept, *left_claims(plan, live_state, events.removed)],
         removed=[f"{change.kind}/{change.name}" for change in removed],
