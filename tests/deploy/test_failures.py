@@ -306,13 +306,14 @@ def refusing(environment: Environment, resource: str, version: str, group: str =
 
 
 def test_refused_by_a_policy(environment: Environment) -> None:
-    """What an admission policy refuses is reported in its own words; the other services are deployed."""
+    """What an admission policy refuses is reported in its own words; the other services are deployed, and listed."""
     with refusing(environment, "deployments", "v1", "apps"):
-        ran = environment.deploy(f"{HEAD}  bad: *app\n  good: *app\n").expect(1)
+        ran = environment.deploy(f"{HEAD}  bad: *app\n  good: *app\n", "--json").expect(1)
 
     assert "services.bad: Deployment 'bad' could not be created" in ran.stderr
     assert "the name bad is bad" in ran.stderr
     assert environment.pods("good") != []
+    assert [change["name"] for change in ran.json["changes"] if change["kind"] == "Deployment"] == ["good"]
 
 
 @pytest.mark.endurance
