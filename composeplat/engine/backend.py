@@ -9,6 +9,7 @@ read from theirs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -217,7 +218,8 @@ def writing(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where, reason = error.filename or place, (error.strerror or str(error)).lower()
+        fix = "free space there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable"
         raise ComposeplatError(
             f"can't write '{where}': {reason}",
-            "make it writable, or set COMPOSEPLAT_DATA to another folder for the data of deployments",
+            f"{fix}, or set COMPOSEPLAT_DATA to another folder for the data of deployments",
         ) from error

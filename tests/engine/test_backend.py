@@ -177,26 +177,24 @@ def test_each_data_folder_has_a_passphrase_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "message"),
+    ("error", "message", "fix"),
     [
         pytest.param(
-            OSError(28, "No space left on device"), "can't write '/there': no space left on device", id="disk"
+            OSError(28, "No space left on device"), "'/there': no space left on device", "free space there", id="disk"
         ),
         pytest.param(
-            OSError(30, "Read-only file system", "/a/b"), "can't write '/a/b': read-only file system", id="ro"
+            OSError(30, "Read-only file system", "/a/b"), "'/a/b': read-only file system", "make it writable", id="ro"
         ),
-        pytest.param(OSError("odd"), "can't write '/there': odd", id="no-number"),
+        pytest.param(OSError("odd"), "'/there': odd", "make it writable", id="no-number"),
     ],
 )
-def test_writing(error: OSError, message: str) -> None:
+def test_writing(error: OSError, message: str, fix: str) -> None:
     """Why something can't be written is reported in a sentence, with the place and a fix."""
     with pytest.raises(ComposeplatError) as caught, writing(Path("/there")):
         raise error
 
-    assert str(caught.value) == message
-    assert (
-        caught.value.hint == "make it writable, or set COMPOSEPLAT_DATA to another folder for the data of deployments"
-    )
+    assert str(caught.value) == f"can't write {message}"
+    assert caught.value.hint == f"{fix}, or set COMPOSEPLAT_DATA to another folder for the data of deployments"
 
 
 def test_writing_something_else(tmp_path: Path) -> None:
