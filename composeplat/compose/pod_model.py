@@ -141,6 +141,7 @@ class SharedPod:
     has_ports: bool = False
     """Whether any service in it has a port."""
     shares_processes: bool = False
+    """Whether its containers see the processes of each other, or of the node."""
 
 
 @record(kw_only=True)

@@ -18,13 +18,24 @@ from composeplat.plan.process_limits import sets_limits
 from composeplat.plan.tools import BUSYBOX
 
 _KILL = "KILL"
-#: The program is process 1, unless the pod has a first process of its own: then it is the oldest without a parent.
+#: Where a container sees other processes, process 1 is the pod's own or the node's. The program is the oldest process
+#: in the cgroups of this container; nothing gets a signal if process 1 has the same. Field 22 of `stat` is its start.
 _FIND_PROGRAM = """\
-program=1
-for file in /proc/[0-9]*/status; do
-  while read -r key value; do case $key in Pid:) pid=$value ;; PPid:) parent=$value ;; esac; done 2>/dev/null <"$file"
-  if [ "$parent" = 0 ] && [ "$pid" -gt 1 ] && { [ $program = 1 ] || [ "$pid" -lt $program ]; }; then program=$pid; fi
+program=
+read_group() { group=; while read -r line; do group="$group$line "; done; } 2>/dev/null
+read_group </proc/1/cgroup
+first=$group
+read_group </proc/self/cgroup
+own=$group
+[ "$own" != "$first" ] || exit 0
+for folder in /proc/[0-9]*; do
+  { read_group <$folder/cgroup && read -r stat <$folder/stat; } 2>/dev/null || continue
+  set -- ${stat##*) }
+  if [ "$group" = "$own" ] && [ $# -gt 19 ] && { [ -z "$program" ] || [ "${20}" -lt "$start" ]; }; then
+    program=${folder#/proc/} start=${20}
+  fi
 done
+[ "$program" ] || exit 0
 """
 
 
@@ -80,6 +91,12 @@ def _stop_script(service: Service) -> str:
     name = service.container.stop_signal
     if not name or name == _KILL:
         return ""
-    find = _FIND_PROGRAM if service.container.init else "program=1\n"
+    find = _FIND_PROGRAM if _sees_other_processes(service) else "program=1\n"
     wait = f"while kill -0 $program 2>/dev/null; do {BUSYBOX} sleep 0.1; done\n"
     return f"{find}kill -s {name} $program || exit 0\n{wait}"
+
+
+def _sees_other_processes(service: Service) -> bool:
+    """Whether the container has the process namespace of its pod, or of the node."""
+    options = service.container
+    return options.init or "pid" in options.host_namespaces or service.pod.shares_processes

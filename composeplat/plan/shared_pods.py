@@ -123,8 +123,7 @@ def _spec(specs: list[Manifest], owner: Service) -> Manifest:
         "imagePullSecrets": _distinct(specs, "imagePullSecrets"),
     }
     spec.update({key: found for key, found in lists.items() if found})
-    shares = owner.pod.shares_processes or any(each.get("shareProcessNamespace") for each in specs)
-    if shares and not spec.get("hostPID"):
+    if owner.pod.shares_processes and not spec.get("hostPID"):
         spec["shareProcessNamespace"] = True
     spec["securityContext"] = _security([each["securityContext"] for each in specs])
     spec["terminationGracePeriodSeconds"] = max(each["terminationGracePeriodSeconds"] for each in specs)

@@ -189,6 +189,47 @@ def test_hooks_and_signals(environment: Environment) -> None:
     assert sees(environment, "hooks", "cat /notes/stopped").split() == ["flushed", "INT"]
 
 
+AMONG_OTHERS = """
+x-platform: {full: true}
+x-app: &app
+  image: busybox
+  pull_policy: missing
+  stop_grace_period: 20s
+  volumes: ["notes:/notes"]
+volumes: {notes: }
+services:
+  node:
+    <<: *app
+    pid: host
+    stop_signal: SIGUSR1
+    command: ["sh", "-c", "trap 'echo node >>/notes/stopped; exit' USR1; while :; do sleep 0.1; done"]
+  pod:
+    <<: *app
+    stop_signal: SIGINT
+    command: ["sh", "-c", "trap 'echo pod >>/notes/stopped; exit' INT; while :; do sleep 0.1; done"]
+  beside:
+    <<: *app
+    pid: service:pod
+    network_mode: service:pod
+    stop_signal: SIGUSR2
+    command: ["sh", "-c", "trap 'echo beside >>/notes/stopped; exit' USR2; while :; do sleep 0.1; done"]
+"""
+
+
+def test_signals_among_the_processes_of_others(environment: Environment) -> None:
+    """A program gets its signal where process 1 is the node's or the pod's, and these get none."""
+    environment.deploy(AMONG_OTHERS).expect()
+    before = sees(environment, "node", "cat /proc/1/stat | cut -d' ' -f1,22")
+    environment.deploy(AMONG_OTHERS.replace("20s", "21s")).expect()
+
+    def stopped() -> list[str]:
+        return sorted(sees(environment, "node", "cat /notes/stopped || true").split())
+
+    until(lambda: len(stopped()) > 2)
+    assert stopped() == ["beside", "node", "pod"]
+    assert sees(environment, "node", "cat /proc/1/stat | cut -d' ' -f1,22") == before
+
+
 ONCE = f"""
 x-platform: {{full: true}}
 services:
