@@ -53,7 +53,7 @@ _TASK = re.compile(
 )
 #: Arguments of images whose entry point is the program, by the end of the image's name.
 _IMAGES = {"flyway": "flyway", "liquibase": "liquibase", "migrate": "migrate", "dbmate": "dbmate", "mc": "mc"}
-_WATCHING = re.compile(r"\s--?w(?:atch)?(?:\s|=|$)|\btrace\b")
+_WATCHING = re.compile(r"\s--?w(?:atch)?(?:\s|=|$)|:(?:dev|watch)\b|\btrace\b")
 
 
 def check_endings(checker: Checker, uses: Mapping[str, Sequence[Use]], document: Node | None) -> None:

@@ -109,6 +109,7 @@ def test_commands_that_end(project: Project, keys: str, place: str) -> None:
         pytest.param("image: a, command: bash setup.sh -c echo", "", id="a file of a shell"),
         pytest.param("image: a", "", id="no command"),
         pytest.param("image: a, command: mc admin trace a", "", id="a trace"),
+        pytest.param("image: a, command: npm run migrate:watch", "", id="a script that watches"),
         pytest.param("image: a, command: curly", "", id="a longer name"),
     ],
 )
