@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import split_log_path
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran
 from tests.terminal import Terminal
 
@@ -27,7 +28,8 @@ def variables(environment: Environment, *args: str, value: str = "") -> Ran:
         [str(PLATFORM), "variables", *args, "--namespace", environment.namespace], cwd=environment.folder,
         env=environment.variables, capture_output=True, text=True, check=False, timeout=60, input=value,
     )  # fmt: skip
-    return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+    stderr, log = split_log_path(done.stderr)
+    return Ran(done.returncode, done.stdout, stderr, time.monotonic() - began, log)
 
 
 def value_of(environment: Environment, name: str) -> str:
@@ -77,6 +79,7 @@ def test_nothing_is_removed_if_a_variable_is_missing(environment: Environment) -
         f"error: there is no variable 'B' in namespace '{environment.namespace}'\n  hint: variables are: A\n"
         == ran.stderr
     )
+    assert ran.log
     assert len(variables(environment, "list", "--json").expect().json["variables"]) == 1
 
 

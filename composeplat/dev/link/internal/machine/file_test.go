@@ -79,9 +79,7 @@ func TestASingleFileInAFolderThatMayNotBeWritten(t *testing.T) {
 	}
 	must(t, os.Chmod(filepath.Join(w.root, "run"), 0o777))
 	program := filepath.Join(w.root, "agent")
-	content, err := os.ReadFile(os.Args[0])
-	must(t, err)
-	must(t, os.WriteFile(program, content, 0o755))
+	copyProgram(t, program)
 	w.hold(func(agent *exec.Cmd) {
 		agent.Path = program
 		agent.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

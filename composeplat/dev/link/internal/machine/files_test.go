@@ -3,6 +3,7 @@ package machine
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -22,6 +23,17 @@ func write(t *testing.T, path, content string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, []byte(content), 0o644))
+}
+
+// copyProgram writes the program of the tests to another place. No process may start meanwhile: it would hold the file
+// open for writing until it runs its own program, and nobody could start this one.
+func copyProgram(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(os.Args[0])
+	must(t, err)
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	must(t, os.WriteFile(path, content, 0o755))
 }
 
 func must(t *testing.T, err error) {

@@ -31,9 +31,7 @@ func (w *world) asNobody() func(*exec.Cmd) {
 	must(w.t, os.Chmod(filepath.Join(w.root, "run"), 0o777))
 	must(w.t, os.Chmod(w.there(""), 0o777))
 	program := filepath.Join(w.root, "agent")
-	content, err := os.ReadFile(os.Args[0])
-	must(w.t, err)
-	must(w.t, os.WriteFile(program, content, 0o755))
+	copyProgram(w.t, program)
 	return func(command *exec.Cmd) {
 		command.Path = program
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
