@@ -45,4 +45,4 @@ def mount_item(name: str, target: str, sub_path: str = "", *, read_only: bool = 
         return f"- {yaml_text(f'{name}:{target}{mode}')}"
     mode = "read_only: true, " if read_only else ""
     folder = f"volume: {{subpath: {yaml_text(sub_path)}}}"
-    return f"- {{type: volume, source: {name}, target: {yaml_text(target)}, {mode}{folder}}}"
+    return f"- {{type: volume, source: {yaml_text(name)}, target: {yaml_text(target)}, {mode}{folder}}}"
