@@ -14,7 +14,9 @@ from composeplat.compatibility.port_rules import Use
 from composeplat.compose.model import ALWAYS, Service
 from composeplat.compose.nodes import Node, find_node
 from composeplat.compose.origins import Checker
+from composeplat.compose.parse.project import sets_restart
 from composeplat.diagnostics import PathKey
+from composeplat.registry.image_reference import ImageReference
 
 _SHELL = re.compile(r"(?:.*/)?(?:a|ba|da|k|z)?sh")
 _TEXT_FOLLOWS = re.compile(r"-[a-z]*c")
@@ -51,8 +53,8 @@ _TASK = re.compile(
     r"|dotnet ef database update\b|(?:dbmate|goose|migrate)\s(?:.*\s)?(?:migrate|up)\b"
     r"|flyway\s(?:.*\s)?(?:migrate|repair)\b|liquibase\s(?:.*\s)?update\b)"
 )
-#: Arguments of images whose entry point is the program, by the end of the image's name.
-_IMAGES = {"flyway": "flyway", "liquibase": "liquibase", "migrate": "migrate", "dbmate": "dbmate", "mc": "mc"}
+#: Images whose entry point is the program of their name.
+_IMAGES = frozenset(("dbmate", "flyway", "liquibase", "mc", "migrate"))
 _WATCHING = re.compile(r"\s--?w(?:atch)?(?:\s|=|$)|:(?:dev|watch)\b|\btrace\b")
 
 
@@ -65,7 +67,12 @@ def check_endings(checker: Checker, uses: Mapping[str, Sequence[Use]], document:
             or service.is_global
             or any(use.port for use in uses.get(service.name, ()))
         )
-        if service.restart != ALWAYS or is_server or _sets_restart(document, service.name) or not ends(service):
+        if (
+            service.restart != ALWAYS
+            or is_server
+            or sets_restart(find_node(document, "services", service.name))
+            or not ends(service)
+        ):
             continue
         path = _path_of_command(service)
         message = "ends by itself, and a service without 'restart' is a server, which is started again each time"
@@ -80,11 +87,6 @@ def can_be_job(service: Service) -> bool:
     return service.pod_owner == service.name
 
 
-def _sets_restart(document: Node | None, service: str) -> bool:
-    keys = (("restart",), ("deploy", "restart_policy"))
-    return any(find_node(document, "services", service, *key) is not None for key in keys)
-
-
 def _path_of_command(service: Service) -> PathKey:
     return ("services", service.name, "command" if service.command else "entrypoint")
 
@@ -96,8 +98,8 @@ def ends(service: Service) -> bool:
     if script is not None:
         return _script_ends(script)
     if args and not service.entrypoint:
-        name = service.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-        args = [_IMAGES[name], *args] if name in _IMAGES else args
+        name = ImageReference.parse(service.image).repository.rpartition("/")[2]
+        args = [name, *args] if name in _IMAGES else args
     return _statement_ends(" ".join(args))
 
 

@@ -42,7 +42,7 @@ def mount_item(name: str, target: str, sub_path: str = "", *, read_only: bool = 
     """Write the item of ``volumes`` that mounts a named volume, or a folder of it."""
     if not sub_path:
         mode = ":ro" if read_only else ""
-        return f"- {yaml_text(f'{name}:{target}{mode}')}"
+        return yaml_text(f"{name}:{target}{mode}")
     mode = "read_only: true, " if read_only else ""
     folder = f"volume: {{subpath: {yaml_text(sub_path)}}}"
-    return f"- {{type: volume, source: {yaml_text(name)}, target: {yaml_text(target)}, {mode}{folder}}}"
+    return f"{{type: volume, source: {yaml_text(name)}, target: {yaml_text(target)}, {mode}{folder}}}"

@@ -221,50 +221,40 @@ class Fixes:
         return find_public_urls(self._loaded.project, self._plan)
 
     def _write_public_urls(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        reason = "The URL in a cluster."
-        if diagnostic.path[2:] in (("command",), ("entrypoint",)):
-            change = partial(replace_local_urls, "", service=self._service(diagnostic), urls=self.public_urls)
+        reason, is_argument = "The URL in a cluster.", diagnostic.path[2:] in (("command",), ("entrypoint",))
+        name = "" if is_argument else str(diagnostic.path[-1])
+        change = partial(replace_local_urls, name, service=self._service(diagnostic), urls=self.public_urls)
+        if is_argument:
             return change_arguments(self._loaded, diagnostic.path, change, reason)
-
-        def write(text: str, service: Service) -> str:
-            return replace_local_urls(str(diagnostic.path[-1]), text, service, self.public_urls)
-
-        return self._write_again(diagnostic, write, reason, is_only_urls)
+        return self._write_again(diagnostic, change, reason, is_only_urls)
 
     @cached_property
     def public_hosts(self) -> Mapping[str, tuple[PublicHost, ...]]:
         return find_public_hosts(self._plan)
 
     def _accept_hosts(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        variable = str(diagnostic.path[-1])
-        name = str(diagnostic.path[1])
-        if added := development_variable(self._loaded.project.services[name], variable):
-            host = self.public_hosts[name][0].written
-            entry = Entry(
-                ("services", name, "environment"), f"{added}: {yaml_text(host)}", "Browsers ask for this host."
-            )
-            return (entry,) if host else ()
-
-        def write(text: str, service: Service) -> str:
-            hosts = hosts_for(service, variable, self._loaded.project.services.values(), self.public_hosts)
-            return accept_hosts(variable, text, hosts, keeps_local=service.health_check is not None)
-
-        return self._write_again(diagnostic, write, "Browsers ask for this host.", is_only_local)
+        service, variable, reason = self._service(diagnostic), str(diagnostic.path[-1]), "Browsers ask for this host."
+        if added := development_variable(service, variable):
+            host = self.public_hosts[service.name][0].written
+            parent = ("services", service.name, "environment")
+            return (Entry(parent, f"{added}: {yaml_text(host)}", reason),) if host else ()
+        hosts = hosts_for(service, variable, self._loaded.project.services.values(), self.public_hosts)
+        keeps_local = service.health_check is not None
+        change = partial(accept_hosts, variable, public=hosts, keeps_local=keeps_local)
+        return self._write_again(diagnostic, change, reason, is_only_local)
 
     @cached_property
     def _published(self) -> Mapping[str, str]:
         return published_addresses(self._loaded.project.services.values())
 
     def _write_published(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        def write(text: str, _: Service) -> str:
-            return replace_docker_hosts(text, self._published)
-
-        return self._write_again(diagnostic, write, "The service that has this port.")
+        change = partial(replace_docker_hosts, published=self._published)
+        return self._write_again(diagnostic, change, "The service that has this port.")
 
     def _write_again(
         self,
         diagnostic: Diagnostic,
-        write: Callable[[str, Service], str],
+        change: Callable[[str], str],
         reason: str,
         is_harmless: Callable[[str], bool] | None = None,
     ) -> tuple[Entry, ...]:
@@ -273,11 +263,11 @@ class Fixes:
         The value of an env file is written only if it is harmless, as it may be secret.
         """
         *parent, name = map(str, diagnostic.path)
-        service = self._service(diagnostic)
         if parent[2:] == ["env_file"]:
             parent = [*parent[:2], "environment"]
-            before = service.variables[name] if is_harmless and is_harmless(service.variables[name]) else ""
+            value = self._service(diagnostic).variables[name]
+            before = value if is_harmless and is_harmless(value) else ""
         else:
             before = written_variable(find_node(self._loaded.document, *parent), name) or ""
-        after = write(before, service)
+        after = change(before)
         return (Entry(tuple(parent), f"{name}: {yaml_text(after)}", reason),) if after != before else ()

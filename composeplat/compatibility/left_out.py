@@ -12,12 +12,13 @@ from pathlib import PurePosixPath
 
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
-from composeplat.compose.model import HOST, Service
+from composeplat.compose.model import HOST, Mount, Service
 from composeplat.compose.nodes import Scalar, Sequence, find_node
 from composeplat.compose.options import split_names
 from composeplat.compose.system_paths import ENGINE_SOCKETS
 from composeplat.diagnostics import Report
 from composeplat.plan import Plan
+from composeplat.registry.image_reference import ImageReference
 
 OF_A_PROFILE = "Docker Compose starts it only with its profile."
 _FOR_DOCKER = "A tool for Docker, whose socket no cluster has."
@@ -56,9 +57,8 @@ def docker_tools(loaded: Loaded) -> Mapping[str, str]:
     """
     found: dict[str, str] = {}
     for service in loaded.project.services.values():
-        image = service.image.partition("@")[0]
-        name = image if "/" in image.rpartition(":")[2] else image.rpartition(":")[0] or image
-        if not any(PurePosixPath(mount.source).name in ENGINE_SOCKETS for mount in service.mounts):
+        name = ImageReference.parse(service.image).repository
+        if not any(map(_is_socket, service.mounts)):
             continue
         if _TOOLS.search(name):
             found[service.name] = _FOR_DOCKER
@@ -72,10 +72,14 @@ def docker_tools(loaded: Loaded) -> Mapping[str, str]:
 def _has_routes_of_its_own(service: Service) -> bool:
     """Whether a proxy also reads routes from files."""
     settings = " ".join((*(service.command or ()), *service.variables)).lower()
-    folders = (mount for mount in service.mounts if PurePosixPath(mount.source).name not in ENGINE_SOCKETS)
+    folders = (mount for mount in service.mounts if mount.kind == HOST and not _is_socket(mount))
     return bool(re.search(r"providers[._]file", settings)) or any(
-        mount.kind == HOST and not _CERTIFICATES.search(f"{mount.source} {mount.target}") for mount in folders
+        not _CERTIFICATES.search(f"{mount.source} {mount.target}") for mount in folders
     )
+
+
+def _is_socket(mount: Mount) -> bool:
+    return PurePosixPath(mount.source).name in ENGINE_SOCKETS
 
 
 def _needed(loaded: Loaded, name: str) -> Iterator[str]:

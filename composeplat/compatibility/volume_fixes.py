@@ -122,7 +122,7 @@ class VolumeFixes:
             for mount in mounts:
                 read_only = mode == "ro" or mount.read_only
                 item = mount_item(mount.source, mount.target, mount.sub_path, read_only=read_only)
-                items += [item.removeprefix("- ")] if mount.target not in taken else []
+                items += [item] if mount.target not in taken else []
                 taken.add(mount.target)
         return replacement(service.name, "volumes_from", items, "A volume of the other service.")
 
@@ -216,7 +216,7 @@ class VolumeFixes:
     ) -> tuple[Entry, ...]:
         content = folder.mount.content if folder else None
         size = content.size if content else 0
-        mount = Entry(("services", service.name, "volumes"), item, reason)
+        mount = Entry(("services", service.name, "volumes"), f"- {item}", reason)
         if name in self._loaded.project.volumes:
             return (mount,)
         if size <= _GIB // 2:

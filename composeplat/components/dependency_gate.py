@@ -189,35 +189,36 @@ class DependencyGate:
 
     async def _wait_until_gone(self, service: ServicePlan) -> None:
         """Wait until the old workload is gone: an object that is being deleted accepts no changes."""
-        shown_by = self.watcher.request_round()
 
-        async def is_gone() -> bool:
-            snapshot = self._snapshot_of(shown_by)
-            if snapshot is not None:
-                workload = snapshot.workloads.get(service.workload)
-                if workload is None or "deletionTimestamp" not in workload["metadata"]:
-                    return True
-                self.on_waiting(service.name, "waits until its old workload is gone")
-            return self.cancelled.is_set()
+        def is_left(snapshot: Snapshot) -> bool:
+            workload = snapshot.workloads.get(service.workload)
+            return workload is not None and "deletionTimestamp" in workload["metadata"]
 
-        await poll_async(is_gone, self.deadline, interval_s=_POLL_INTERVAL_S)
+        await self._wait_while(is_left, service, "waits until its old workload is gone")
 
     async def _wait_until_ended(self, service: ServicePlan) -> None:
         """Wait for the pods of an old Job: its program must not run twice at once.
 
         Those of other kinds have the same names, or are replaced by the workload. A node that is gone ends none.
         """
+
+        def is_left(snapshot: Snapshot) -> bool:
+            return any(_runs_for(pod, service.workload) for pod in snapshot.pods)
+
+        await self._wait_while(is_left, service, "waits until its old pods have ended")
+
+    async def _wait_while(self, is_left: Callable[[Snapshot], bool], service: ServicePlan, text: str) -> None:
         shown_by = self.watcher.request_round()
 
-        async def have_ended() -> bool:
+        async def is_over() -> bool:
             snapshot = self._snapshot_of(shown_by)
             if snapshot is not None:
-                if not any(_runs_for(pod, service.workload) for pod in snapshot.pods):
+                if not is_left(snapshot):
                     return True
-                self.on_waiting(service.name, "waits until its old pods have ended")
+                self.on_waiting(service.name, text)
             return self.cancelled.is_set()
 
-        await poll_async(have_ended, self.deadline, interval_s=_POLL_INTERVAL_S)
+        await poll_async(is_over, self.deadline, interval_s=_POLL_INTERVAL_S)
 
 
 def _runs_for(pod: Object, workload: tuple[str, str]) -> bool:

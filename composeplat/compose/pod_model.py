@@ -194,3 +194,8 @@ class ContainerOptions:
     """Another service, whose build makes its image; empty without one."""
     init: bool = False
     """Another process than the program is the first: it reaps those that lost their parent."""
+
+    @property
+    def sees_processes(self) -> bool:
+        """Whether the container has the process namespace of its pod, or of the node."""
+        return self.init or "pid" in self.host_namespaces

@@ -110,7 +110,7 @@ def _pod(checker: Checker, owner: Service, joining: list[Service]) -> Iterator[t
         groups=frozenset(mount.gid for service in everyone for mount in service.file_mounts if mount.gid),
         volumes=frozenset(m.source for service in everyone for m in service.mounts if m.kind == NAMED),
         has_ports=any(service.ports for service in everyone),
-        shares_processes=any(map(_sees_processes, everyone)),
+        shares_processes=any(_PID in each.pod.joined or each.container.sees_processes for each in everyone),
     )
     for service in joining:
         _report_own(checker, service, owner)
@@ -131,12 +131,6 @@ def _pod(checker: Checker, owner: Service, joining: list[Service]) -> Iterator[t
         )
     depends_on = tuple(_dependencies(checker, owner.name, everyone, names))
     yield owner.name, replace(owner, pod=shared, depends_on=depends_on)
-
-
-def _sees_processes(service: Service) -> bool:
-    """Whether a service sees processes of others, and so do all in its pod."""
-    options = service.container
-    return _PID in service.pod.joined or options.init or _PID in options.host_namespaces
 
 
 def _report_own(checker: Checker, service: Service, owner: Service) -> None:

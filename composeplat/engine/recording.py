@@ -69,8 +69,7 @@ class Recording:
     @property
     def _changes(self) -> list[Change]:
         """Those that were made. A run after a temporary failure reports some again."""
-        changes = ((found, change) for found in self._runs for change in found.effective_changes)
-        return list({change.urn: change for found, change in changes if change.urn in found.done}.values())
+        return list({change.urn: change for found in self._runs for change in found.made_changes}.values())
 
     def begin(self) -> None:
         """Write the revision, before anything is changed."""

@@ -91,12 +91,7 @@ def _stop_script(service: Service) -> str:
     name = service.container.stop_signal
     if not name or name == _KILL:
         return ""
-    find = _FIND_PROGRAM if _sees_other_processes(service) else "program=1\n"
+    sees_others = service.container.sees_processes or service.pod.shares_processes
+    find = _FIND_PROGRAM if sees_others else "program=1\n"
     wait = f"while kill -0 $program 2>/dev/null; do {BUSYBOX} sleep 0.1; done\n"
     return f"{find}kill -s {name} $program || exit 0\n{wait}"
-
-
-def _sees_other_processes(service: Service) -> bool:
-    """Whether the container has the process namespace of its pod, or of the node."""
-    options = service.container
-    return options.init or "pid" in options.host_namespaces or service.pod.shares_processes

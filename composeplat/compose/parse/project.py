@@ -135,7 +135,7 @@ def _with_awaited_jobs(services: dict[str, Service], whole: Field) -> dict[str, 
                 waiting.setdefault(dependency.service, service.name)
     jobs: dict[str, Service] = {}
     for name, place in whole.members():
-        if name in waiting and name in services and not _sets_restart(place.node) and _is_plain(services[name]):
+        if name in waiting and name in services and not sets_restart(place.node) and _is_plain(services[name]):
             jobs[name] = replace(services[name], restart=NEVER)
             message = f"becomes a Job: '{waiting[name]}' waits for it to complete, and it sets no 'restart'"
             key = whole.ctx.origins.key_at(*place.path)
@@ -149,7 +149,8 @@ def _is_plain(service: Service) -> bool:
     return service.scheduling.mode is Mode.REPLICATED and not service.scheduling.ends
 
 
-def _sets_restart(service: Node) -> bool:
+def sets_restart(service: Node | None) -> bool:
+    """Whether a service says when it is restarted; a key without a value says nothing."""
     deploy = service.get("deploy") if isinstance(service, Mapping) else None
     found = [
         section.get(key)

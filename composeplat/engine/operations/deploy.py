@@ -315,6 +315,6 @@ def _run(
 
 
 def _hint(stack: Stack, events: Events) -> str:
-    done = len(events.done & {change.urn for change in events.effective_changes})
     place = "in the state" if stack.interrupts.count == 1 else "in the cluster"
-    return f"{format_count(done, 'change')} made, recorded {place}; 'platform deploy' continues from there"
+    made = format_count(len(events.made_changes), "change")
+    return f"{made} made, recorded {place}; 'platform deploy' continues from there"
