@@ -45,14 +45,13 @@ from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, is_
 from composeplat.compatibility.volume_fixes import VolumeFixes
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import DependencyCondition, Service
+from composeplat.compose.model import Service
 from composeplat.compose.nodes import find_node
 from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.diagnostics import Diagnostic
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
-_COMPLETED = DependencyCondition.COMPLETED
 #: The parts of the path of a service's variables.
 _VARIABLE_DEPTH = 3
 #: Programs of images that keep data, which a command names before their options.
@@ -155,17 +154,11 @@ class Fixes:
         builder = builders_of(self._loaded.project)[image_identity(image)]
         return (Entry(tuple(parent), f"{yaml_text(image)}: service:{builder}", f"The image that {builder} builds."),)
 
-    @cached_property
-    def _awaited(self) -> frozenset[str]:
-        """The services whose end others wait for."""
-        waiting = self._loaded.project.services.values()
-        return frozenset(d.service for service in waiting for d in service.depends_on if d.condition is _COMPLETED)
-
     def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Restart a server that Docker restarts after failures: one with an address, a check or its data is no job."""
         parent, key = tuple(map(str, diagnostic.path[:-1])), diagnostic.path[-1]
         service = self._service(diagnostic)
-        if service.name in self._awaited or not self._is_server(service):
+        if not self._is_server(service):
             return ()
         value = "any" if key == "condition" else "unless-stopped"
         return (Entry(parent, f"{key}: {value}", "A server, which is restarted when it ends."),)
