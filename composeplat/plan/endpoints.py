@@ -29,6 +29,7 @@ from composeplat.names import (
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Manifest
 from composeplat.plan.expose import is_exposed
 from composeplat.plan.identity import Identity
+from composeplat.plan.limits import check_annotations
 from composeplat.plan.never_public import NEVER_PUBLIC
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
@@ -266,6 +267,7 @@ def _plan_endpoint(checker: Checker, spec: EndpointSpec, settings: Settings, ide
     if settings.domain and not is_dns_name(replace_placeholders(host, "x")):
         checker.add("invalid-name", spec.origin, "has a host name longer than DNS allows", "use a shorter domain")
     labels, annotations = _split_labels(checker, spec)
+    check_annotations(checker, spec.origin, annotations)
     routes = sorted(spec.routes, key=lambda route: (-len(route.path), route.path))
     metadata = identity.metadata(spec.name, spec.name, annotations)
     metadata["labels"] = {**labels, **metadata["labels"]}

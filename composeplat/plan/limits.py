@@ -5,8 +5,11 @@ Owns these limits. They are checked here because the API server would refuse an 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, mount_path
+from composeplat.diagnostics import PathKey
 from composeplat.plan.images import carries_content_in_image, host_mounts, unmountable_file
 
 _MAX_SECRET_BYTES = 1_000_000
@@ -19,13 +22,17 @@ def check_limits(checker: Checker, service: Service) -> None:
     if size > _MAX_SECRET_BYTES:
         message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_MAX_SECRET_BYTES // 1000} kB"
         checker.add("invalid-value", (*path, "environment"), message, "mount large values as files")
-    annotations = {**service.labels, **service.annotations}
+    check_annotations(checker, path, {**service.labels, **service.annotations})
+    _report_host_content(checker, service)
+
+
+def check_annotations(checker: Checker, path: PathKey, annotations: Mapping[str, str]) -> None:
+    """Check the size of what becomes annotations of the object at a path."""
     size = sum(len(name) + len(value.encode()) for name, value in annotations.items())
     if size > _MAX_ANNOTATIONS_BYTES:
         most = _MAX_ANNOTATIONS_BYTES // 1024
         message = f"has labels and annotations of {-(-size // 1024)} KiB; Kubernetes allows {most} KiB"
         checker.add("invalid-value", path, message, "shorten them", at_key=True)
-    _report_host_content(checker, service)
 
 
 def _report_host_content(checker: Checker, service: Service) -> None:

@@ -33,6 +33,15 @@ def test_annotations_that_do_not_fit(project: Project) -> None:
     assert project(text).read().messages == [f"compose.yaml:2:3: error: {expected}"]
 
 
+@pytest.mark.parametrize(("size", "codes"), [(LARGEST_ANNOTATIONS, []), (LARGEST_ANNOTATIONS + 1, ["invalid-value"])])
+def test_annotations_of_an_endpoint(project: Project, size: int, codes: list[str]) -> None:
+    """They have the same limit as those of a service."""
+    rules = "rules: [{path: /, service: web, port: 80}]"
+    text = f"endpoints: {{annotations: {{a: {'x' * (size - 1)}}}, {rules}}}\n"
+
+    assert project(f"services: {{web: {{image: nginx, expose: [80]}}}}\n{text}").read(domain="a.b").codes == codes
+
+
 def test_annotations_count_as_bytes(project: Project) -> None:
     """A character of two bytes counts twice."""
     text = f"services:\n  web:\n    image: nginx\n    annotations: {{a: {'é' * (LARGEST_ANNOTATIONS // 2)}}}\n"
