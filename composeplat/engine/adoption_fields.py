@@ -100,6 +100,28 @@ def kept_fields(after: Object) -> tuple[str, ...]:
     return tuple(sorted(show_path(path) for path in theirs - others - ignored))
 
 
+def lost_fields(metadata: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a manifest that we applied and another manager has set since, with the managers' names.
+
+    What a webhook rewrites is not among them: it belongs to the manager whose request was rewritten.
+    """
+    ours: set[Path] = set()
+    theirs: dict[Path, str] = {}
+    for entry in metadata.get("managedFields") or ():
+        manager, paths = str(entry.get("manager", "")), _paths(entry.get("fieldsV1") or {}, ())
+        if manager == FIELD_MANAGER:
+            ours.update(paths)
+        elif not entry.get("subresource"):
+            theirs.update((path, manager) for path in paths if _has(manifest, path))
+    return {show_path(path): manager for path, manager in sorted(theirs.items()) if path not in ours}
+
+
+def _has(value: Any, path: Path) -> bool:
+    for step in path:
+        value = (_as_mapping(value) or {}).get(step)
+    return value is not None
+
+
 def _paths(fields: Any, path: Path) -> Iterator[Path]:
     """Yield the leaves of a set of fields."""
     inner = {key: value for key, value in fields.items() if key != "."} if isinstance(fields, dict) else {}

@@ -1,6 +1,6 @@
 """What a cluster lacks for a plan, as notes of a deploy: a metrics server, addresses of LoadBalancers, ingress classes.
 
-Beside these, the NetworkPolicies of others, which may be why a service fails.
+Beside these, what others did that may be why a service fails: NetworkPolicies, and changed fields of its pods.
 
 Owns these notes. Nothing waits for either: an autoscaler begins, and an address appears, whenever the cluster has them.
 """
@@ -8,7 +8,7 @@ Owns these notes. Nothing waits for either: an autoscaler begins, and an address
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.capabilities import read_ingress_classes
@@ -16,6 +16,7 @@ from composeplat.cluster.exposed_services import find_exposed, has_load_balancer
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.label_selectors import matches
 from composeplat.diagnostics import join_some
+from composeplat.engine.adoption_fields import lost_fields
 from composeplat.engine.autoscaling import describe_missing_metrics
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import belongs_to
@@ -25,6 +26,7 @@ from composeplat.plan.templates import pod_template
 
 _OLD_CLASS = "kubernetes.io/ingress.class"
 _MAX_LISTED = 8
+_MAX_FIELDS = 3
 
 
 def notes_before(api: Api, plan: Plan) -> Iterator[str]:
@@ -82,9 +84,41 @@ def notes_after(api: Api, plan: Plan) -> Iterator[str]:
         )
 
 
-def notes_of_failures(api: Api, plan: Plan, failures: Iterable[Failure]) -> Iterator[str]:
+def notes_of_failures(api: Api, plan: Plan, failures: Sequence[Failure]) -> Iterator[str]:
+    """Describe what others have in the cluster that may be why services fail."""
+    yield from _describe_lost_fields(api, plan, {failure.service for failure in failures})
+    yield from _describe_policies(api, plan, {failure.service for failure in failures if failure.cause.logs})
+
+
+def _describe_lost_fields(api: Api, plan: Plan, failed: Container[str]) -> Iterator[str]:
+    """Describe fields of the failed services' pods that others have changed: no deploy sees them without a refresh."""
+    workloads = [
+        desired.manifest
+        for service in plan.services
+        for desired in service.objects
+        if service.name in failed and desired.key.kind is ResourceKind.WORKLOAD
+    ]
+    for version, kind in dict.fromkeys((workload["apiVersion"], workload["kind"]) for workload in workloads):
+        manifests = {found["metadata"]["name"]: found for found in workloads if found["kind"] == kind}
+        try:
+            listed = api.object_metadata(kind_path(version, kind, plan.namespace))
+        except ApiError:
+            continue
+        for metadata in (found["metadata"] for found in listed):
+            lost = lost_fields(metadata, _template_alone(manifests.get(metadata["name"])))
+            if lost:
+                shown, by = join_some(list(lost), _MAX_FIELDS), join_some(sorted({*lost.values()}), _MAX_FIELDS)
+                yield f"{kind} '{metadata['name']}' was changed by {by}: {shown}; platform deploy --refresh undoes that"
+
+
+def _template_alone(workload: Manifest | None) -> Manifest:
+    """Return a workload with nothing but the template of its pods: replicas, for example, others may set."""
+    spec = (workload or {}).get("spec") or {}
+    return {"spec": {key: spec[key] for key in ("template", "jobTemplate") if key in spec}}
+
+
+def _describe_policies(api: Api, plan: Plan, failed: Container[str]) -> Iterator[str]:
     """Describe the NetworkPolicies of others that hold for services whose containers ran, and failed."""
-    failed = {failure.service for failure in failures if failure.cause.logs}
     services = [service for service in plan.services if service.name in failed]
     try:
         listed = api.items(kind_path("networking.k8s.io/v1", "NetworkPolicy", plan.namespace)) if services else []

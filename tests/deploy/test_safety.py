@@ -19,6 +19,7 @@ from composeplat.plan.fingerprint import HASH_ANNOTATION, SALT_ANNOTATION
 from composeplat.system.processes import session_members
 from tests.conftest import ENDURANCE, has_long_round
 from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.test_access import kubectl
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 SEVERAL = (
@@ -313,6 +314,22 @@ def test_deleted_by_hand(environment: Environment) -> None:
 
     assert "  + create Deployment app" in shown.stdout
     assert environment.pods("app") != []
+
+
+def test_changed_by_hand(environment: Environment) -> None:
+    """A deploy that fails names the fields of its pods that others have changed, and the option that undoes it."""
+    environment.deploy(HEAD + "  app: *app\n  other: *app\n").expect()
+    where = ("--namespace", environment.namespace)
+    kubectl(environment, *where, "set", "image", "deployment/app", "app=busybox:missing")
+    kubectl(environment, *where, "scale", "deployment/other", "--replicas=2")
+    failed = environment.deploy().expect(1)
+    environment.platform("deploy", "--refresh").expect()
+
+    change = "Deployment 'app' was changed by kubectl-set: spec.template.spec.containers[app].image"
+    assert f"{change}; platform deploy --refresh undoes that" in failed.stderr
+    assert "Deployment 'other'" not in failed.stderr
+    (pod,) = environment.pods("app")
+    assert pod["spec"]["containers"][0]["image"] == "busybox:1.37"
 
 
 def holders_of(environment: Environment, *texts: str) -> list[str]:

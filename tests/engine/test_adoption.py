@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from composeplat.engine.adoption import Action, Adoption, LiveObjects, decide
-from composeplat.engine.adoption_fields import FieldChange, field_changes, kept_fields, mark_patch
+from composeplat.engine.adoption_fields import FieldChange, field_changes, kept_fields, lost_fields, mark_patch
 from composeplat.engine.ownership import LAST_APPLIED, owner_of
 from composeplat.engine.preflight import LiveState
 from composeplat.plan import Plan
@@ -356,6 +356,33 @@ def test_fields_that_stay() -> None:
         "spec.ports[9000/TCP].name",
         "spec.sessionAffinity",
     )
+
+
+def test_fields_that_others_took() -> None:
+    """Of the fields that another manager has, those count that the manifest has and we no longer own."""
+
+    def template(**fields: Any) -> dict[str, Any]:
+        container = {'k:{"name":"web"}': {".": {}, **{f"f:{name}": value for name, value in fields.items()}}}
+        return {"f:spec": {"f:template": {"f:spec": {"f:containers": container}}}}
+
+    port: dict[str, Any] = {'k:{"containerPort":80,"protocol":"TCP"}': {"f:containerPort": {}}}
+    env: dict[str, Any] = {'k:{"name":"A"}': {"f:value": {}}, 'k:{"name":"MORE"}': {"f:value": {}}}
+    status = {**managed("kube-controller-manager", **template(command={})), "subresource": "status"}
+    metadata = {
+        "managedFields": [
+            managed("composeplat", **template(name={}, args={})),
+            managed("kubectl-set", **template(image={}, args={}, env=env, livenessProbe={}, ports=port)),
+            status,
+        ]
+    }
+    container = {"name": "web", "image": "app", "args": ["a"], "command": ["b"], "env": [{"name": "A", "value": "b"}]}
+    manifest = {"spec": {"template": {"spec": {"containers": [container]}}}}
+
+    assert lost_fields(metadata, manifest) == {
+        "spec.template.spec.containers[web].env[A].value": "kubectl-set",
+        "spec.template.spec.containers[web].image": "kubectl-set",
+    }
+    assert lost_fields({}, manifest) == {}
 
 
 def test_field_managers() -> None:
