@@ -19,6 +19,8 @@ FULL_DISK, FREE_SPACE = "the state can't be written: the disk is full", "free so
 #: An error that a component raised as ``pulumi.RunError``, which Pulumi writes twice.
 _OF_OUR_PROGRAM = re.compile(r"(?P<why>.+) an unhandled error occurred: (?P=why)")
 _MAX_QUOTED_CHARS = 600
+#: The start of a stack trace of Go.
+_PANIC = r"panic: (.*?) (?:\[signal [^]]*\] )?goroutine \d+ "
 _NO_LOGIN = "no login for the state backend was found"
 _AGAIN = "then run this again: what was done is recorded, or found by its labels"
 
@@ -222,6 +224,12 @@ _BACKEND_FAILURES = (
         "check that it runs, and PULUMI_BACKEND_URL; " + _AGAIN,
     ),
     _Row(
+        # Pulumi's writer for Azure does, if a write fails as it begins.
+        _PANIC + r"(?=.*/backend/diy\.)",
+        "the state backend failed, and Pulumi crashed: {0}",
+        "check that it runs, " + _AGAIN,
+    ),
+    _Row(
         r"failed to save snapshot|failed to load checkpoint|pq: (?:the database system|terminating connection)"
         r"|driver: bad connection|api error (?:ServiceUnavailable|SlowDown|InternalError|XMinioServerNotInitialized)",
         "the state backend stopped answering: {text}",
@@ -253,8 +261,15 @@ def explain(output: str, url_name: str = URL_VARIABLE) -> ComposeplatError:
         or _explain_cluster(text)
         or _explain_by(_BACKEND_FAILURES, text, url_name)
         or _explain_refusal(text)
-        or ComposeplatError(f"Pulumi failed: {text[-_MAX_QUOTED_CHARS:]}")
+        or ComposeplatError(_quote(text))
     )
+
+
+def _quote(text: str) -> str:
+    """Quote the end of an output, which has the error; before a stack trace, the error is its first line."""
+    if panic := re.search(_PANIC, text):
+        return f"Pulumi crashed: {shorten(panic[1], _MAX_QUOTED_CHARS)}"
+    return f"Pulumi failed: {text[-_MAX_QUOTED_CHARS:]}"
 
 
 def _explain_refusal(text: str) -> ComposeplatError | None:

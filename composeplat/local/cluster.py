@@ -73,9 +73,9 @@ _NOTE_POLL_INTERVAL_S = 0.01
 _MAX_STARTS = 8
 #: Folders where programs keep notes of pods, which end with the cluster: inside it, they are empty at each start.
 _EMPTIED_FOLDERS = ("/var/lib/cni", "/run/netns", "/var/log/containers")
-#: Supervisors that this process started: they outlive it, and Python is not to complain of that.
 #: Variables by which Go programs decide when they collect garbage.
 _GO_MEMORY = ("GOGC", "GOMEMLIMIT")
+#: Supervisors that this process started: they outlive it, and Python is not to complain of that.
 _SUPERVISORS: list[subprocess.Popen[bytes]] = []
 
 

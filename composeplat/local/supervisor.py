@@ -9,6 +9,7 @@ It has a descriptor of the host's network, in which it starts the parts that lis
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -163,8 +164,10 @@ class Supervisor:
     def _write_states(self) -> None:
         text = json.dumps({name: part.state() for name, part in self.parts.items()})
         if text != self._written:
-            write_file(Path(self.plan["states"]), text)
-            self._written = text
+            # On a full disk a later round writes them: were this process to end, so would the whole cluster.
+            with contextlib.suppress(OSError):
+                write_file(Path(self.plan["states"]), text)
+                self._written = text
 
     def _stop_all(self) -> None:
         """Kill the parts that keep no data or would start others; then end everything, pods too, with a grace time."""

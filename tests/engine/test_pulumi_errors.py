@@ -14,6 +14,7 @@ OPEN = 'error: unable to open state database "postgres://me:****@db/state": '
 AGAIN = "then run this again: what was done is recorded, or found by its labels"
 REACH = f"check that it runs, and PULUMI_BACKEND_URL; {AGAIN}"
 GOOGLE_LOGIN = "log in again: gcloud auth application-default login"
+TRACE = "panic: runtime error: invalid memory address\n[signal SIGSEGV: code=0x1 pc=0x1d]\n\ngoroutine 51 [running]:\n"
 KEYS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the tool of the cloud"
 
 
@@ -105,6 +106,13 @@ KEYS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the tool
             id="starting",
         ),
         pytest.param(
+            f"@ updating....{TRACE}\tgocloud.dev/blob/azureblob/azureblob.go:1088 +0x115\n"
+            "github.com/pulumi/pulumi/pkg/v3/backend/diy.(*diyBackend).saveCheckpoint(0x12, {0x47, 0x12})\n",
+            "the state backend failed, and Pulumi crashed: runtime error: invalid memory address",
+            f"check that it runs, {AGAIN}",
+            id="panic-as-it-writes",
+        ),
+        pytest.param(
             'error: unable to open state directory "file:///mnt/x?a=b": stat /mnt/x: no such file or directory',
             "the folder of the state does not exist: /mnt/x",
             "create it, or correct PULUMI_BACKEND_URL",
@@ -126,6 +134,13 @@ def test_a_full_disk_of_the_backend() -> None:
     )
 
     assert (type(error), str(error)) == (ComposeplatError, "the state can't be written: the disk is full")
+
+
+def test_a_panic() -> None:
+    """Of a stack trace, which can be longer than a message, the first line is the error."""
+    error = explain(f"@ updating....{TRACE}" + "main.main()\n\tmain.go:1 +0x1\n" * 50)
+
+    assert (type(error), str(error)) == (ComposeplatError, "Pulumi crashed: runtime error: invalid memory address")
 
 
 def refused(kind: str, name: str, reason: str) -> str:

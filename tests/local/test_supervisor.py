@@ -62,6 +62,22 @@ def test_a_part_waits_for_its_file(tmp_path: Path) -> None:
     assert read_states(states)["first"]["required"]
 
 
+def test_states_that_can_t_be_written(tmp_path: Path) -> None:
+    """States that can't be written, as on a full disk, are written later: meanwhile the parts run on."""
+    no_folder, ran = tmp_path / "full", tmp_path / "ran"
+    no_folder.touch()
+    states = no_folder / "states"
+    part = {"name": "first", "args": ["touch", str(ran)]}
+    environment = {"PATH": "/usr/bin:/bin"}
+    plan = {"parts": [part], "environment": environment, "logs": str(tmp_path), "states": str(states)}
+
+    with supervisor_of(plan, tmp_path):
+        wait_until(ran.exists)
+        no_folder.unlink()
+        wait_until(states.exists)
+    assert read_states(states)["first"]["starts"] > 0
+
+
 def test_a_log_that_can_t_be_written(tmp_path: Path) -> None:
     """A part without a log, as on a full disk, waits for its next try, and does not end the others."""
     states = tmp_path / "states"
