@@ -209,13 +209,18 @@ def test_not_joined(project: Project, keys: str, more: str) -> None:
             4,
             "services.web.healthcheck names port 81 of the container, and its image exposes 80",
         ),
+        (
+            "\n    volumes: ['./a.txt:/a.txt', 'data:/data']\n    ports: ['8080:8080']",
+            5,
+            "services.web.ports[0] names port 8080 of the container, and its image exposes 80",
+        ),
     ],
 )
 def test_unexposed_port(project: Project, keys: str, line: int, message: str) -> None:
     """A port that an image does not expose is a warning, which changes no verdict."""
-    text = f"services:\n  web:\n    image: nginx{keys}\n"
+    text = f"services:\n  web:\n    image: nginx{keys}\nvolumes: {{data: {{}}}}\n"
 
-    assert found(project, text) == [("unexposed-port", line, message)]
+    assert found(project, text, a__txt="x\n") == [("unexposed-port", line, message)]
     assert check(project(text), IMAGES).services[0].verdict == "as-written"
 
 

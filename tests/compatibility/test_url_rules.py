@@ -47,6 +47,16 @@ def test_local_url(project: Project, keys: str, place: str, written: str) -> Non
     assert hint == f"write {written}, in compose.platform.yaml"
 
 
+@pytest.mark.parametrize(("scheme", "service"), [("http", "plain"), ("https", "secure"), ("ws", "plain")])
+def test_without_a_port(project: Project, scheme: str, service: str) -> None:
+    """A URL without a port leads to the usual one of its scheme."""
+    text = "{plain: {image: p, ports: ['80:8000']}, secure: {image: s, ports: ['443:8443']}, web: {image: w, %s}}"
+    folder = project(f"services: {text}" % f"environment: {{U: '{scheme}://localhost/v1'}}")
+    (entry,) = (line.strip() for line in fix(folder) if "${PLATFORM_DOMAIN}" in line)
+
+    assert entry == f'U: "{url(service, "wss" if scheme == "ws" else "https")}/v1"'
+
+
 @pytest.mark.parametrize(
     "keys",
     [
