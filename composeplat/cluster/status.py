@@ -7,7 +7,7 @@ Must not know the API, nor how a table looks: a snapshot comes in, rows go out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,7 +15,15 @@ from composeplat.cluster.cause import Cause
 from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.pod_status import PodRow, pod_rows
 from composeplat.cluster.schedules import ScheduleStatus, schedule_status
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of
+from composeplat.cluster.snapshot import (
+    Object,
+    Snapshot,
+    container_statuses,
+    is_on_no_node,
+    is_ready,
+    pod_names,
+    statuses_of,
+)
 from composeplat.diagnostics import Span
 from composeplat.system.records import record
 
@@ -130,6 +138,8 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         problem = f"its last run {cause.message}" if cause else ""
     if found.outdated and not waits:
         problem = describe_outdated_pods(found.outdated)
+    elif found.state is WorkloadState.FAILED and (old := _old_pods(workload, snapshot, found.pods)):
+        problem = f"{problem}; {describe_outdated_pods(old)}"
     return StatusRow(
         service=service.name,
         kind=service.kind,
@@ -147,6 +157,13 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         schedule=schedule,
         pod_rows=pod_rows(pods, service.cluster_name),
     )
+
+
+def _old_pods(workload: Object, snapshot: Snapshot, current: Container[str]) -> tuple[str, ...]:
+    """Return the ready pods of a Deployment's earlier revisions: they stay until new ones are ready."""
+    replica_sets = snapshot.replica_sets_of(workload["metadata"].get("uid", ""))
+    pods = [pod for found in replica_sets for pod in snapshot.pods_of(found["metadata"]["uid"]) if is_ready(pod)]
+    return tuple(name for name in pod_names(pods) if name not in current)
 
 
 def _has_schedule(kind: str, workload: Object) -> bool:

@@ -58,6 +58,21 @@ def test_a_service_that_crashes() -> None:
     assert (row.state, row.restarts, row.problem) == ("failing", 4, "crashes with exit status 3 (5 times)")
 
 
+def test_a_failing_update() -> None:
+    """While an update of a Deployment fails, its old pods serve on: so do those that are ready and stay."""
+    crash = {**ended(3), "terminated": {**ended(3)["terminated"], "finishedAt": MOMENT}}
+    objects = made(waiting("CrashLoopBackOff"), ready=False, restarts=4, last=crash)
+    old = replica_set(objects[0], revision=1)
+    pods = [pod(old, "a", state=running(), ready=True), pod(old, "b", state=running())]
+    (row,) = status_rows([WEB], snapshot(*objects, old, *pods), NOW)
+
+    assert (row.state, row.ready) == ("failing", 0)
+    assert (
+        row.problem
+        == f"crashes with exit status 3 (5 times); {pods[0]['metadata']['name']} still runs the old revision"
+    )
+
+
 def test_a_service_that_has_just_crashed_again() -> None:
     """It is failing too before the kubelet says that it waits to start it again."""
     (row,) = status_rows([WEB], snapshot(*made(ended(3), ready=False, restarts=4, last=ended(3))), NOW)

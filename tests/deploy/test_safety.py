@@ -317,17 +317,23 @@ def test_deleted_by_hand(environment: Environment) -> None:
 
 
 def test_changed_by_hand(environment: Environment) -> None:
-    """A deploy that fails names the fields of its pods that others have changed, and the option that undoes it."""
+    """A failed deploy names the fields of its pods that others have changed, and the option that undoes it.
+
+    The pods of before serve on, and the status says so.
+    """
     environment.deploy(HEAD + "  app: *app\n  other: *app\n").expect()
+    (old,) = environment.pods("app")
     where = ("--namespace", environment.namespace)
     kubectl(environment, *where, "set", "image", "deployment/app", "app=busybox:missing")
     kubectl(environment, *where, "scale", "deployment/other", "--replicas=2")
     failed = environment.deploy().expect(1)
+    status = environment.platform("status").expect()
     environment.platform("deploy", "--refresh").expect()
 
     change = "Deployment 'app' was changed by kubectl-set: spec.template.spec.containers[app].image"
     assert f"{change}; platform deploy --refresh undoes that" in failed.stderr
     assert "Deployment 'other'" not in failed.stderr
+    assert f"{old['metadata']['name']} still runs the old revision" in status.stdout
     (pod,) = environment.pods("app")
     assert pod["spec"]["containers"][0]["image"] == "busybox:1.37"
 

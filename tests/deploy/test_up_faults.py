@@ -225,9 +225,12 @@ def silence_server(session: Session) -> None:
 def kill_node(session: Session) -> None:
     """The kubelet and what runs containers, as when a node's services are restarted."""
     supervisor = session.environment.cluster.status().pid
-    kill(
-        [pid for pid in children(supervisor or 0) if any(name in command(pid) for name in (b"kubelet", b"containerd"))]
-    )
+    kill([pid for pid in children(supervisor or 0) if is_of_node(command(pid).split(b"\0"))])
+
+
+def is_of_node(args: list[bytes]) -> bool:
+    """Return whether a command line is that of a part of the node: other parts have paths and options of such names."""
+    return b"kubelet" in args or b"containerd" in args[0].rpartition(b"/")[2]
 
 
 def command(pid: int) -> bytes:
