@@ -38,6 +38,11 @@ def lease_holder(dev_workload: Mapping[str, Any] | None, now: float) -> Holder |
     return holder if math.isfinite(age) and age < LEASE_DURATION_S else None
 
 
+def has_lease(dev_workload: Mapping[str, Any]) -> bool:
+    """Return whether a lease is written on a dev workload, ended or not: who restores the service removes it first."""
+    return LEASE_ANNOTATION in (dev_workload["metadata"].get("annotations") or {})
+
+
 def lease_text(holder: Holder, now: float) -> str:
     """Return the value of the annotation of a lease that is renewed now."""
     return json.dumps({**holder, "seen": round(now)})

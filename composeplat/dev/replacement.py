@@ -42,6 +42,8 @@ from composeplat.engine.preflight import CLAIM, api_path, belongs_to
 from composeplat.engine.scaling import remembered_replicas, remove_scaling_owner
 from composeplat.system.deadline import Deadline, poll
 
+#: The kinds between a workload and its pods: those of a Deployment and of a CronJob.
+_BETWEEN = {"ReplicaSet": "apps/v1", "Job": "batch/v1"}
 _PODS_TIMEOUT_S = 120.0
 _POLL_INTERVAL_S = 0.2
 
@@ -188,22 +190,23 @@ class Replacement:
         )
 
     def _none_of(self, uid: str) -> Callable[[list[Object]], bool]:
-        """Return a check that no pod of a workload, or of one of its ReplicaSets, may run.
+        """Return a check that no pod of a workload, or of one of its ReplicaSets or Jobs, may run.
 
         The pods of a Job stay when they have ended, and so do those that a node has evicted.
         """
-        controllers: dict[str, str] = {}
+        controllers: dict[tuple[str, str], str] = {}
 
-        def controller_of(replica_set: str) -> str:
-            if replica_set not in controllers:
-                found = self.api.find(f"{kind_path('apps/v1', 'ReplicaSet', self.namespace)}/{replica_set}")
+        def controller_of(kind: str, name: str) -> str:
+            if (kind, name) not in controllers:
+                found = self.api.find(f"{kind_path(_BETWEEN[kind], kind, self.namespace)}/{name}")
                 owners = _owners(found) if found else []
-                controllers[replica_set] = str(owners[0]["uid"]) if owners else ""
-            return controllers[replica_set]
+                controllers[kind, name] = str(owners[0]["uid"]) if owners else ""
+            return controllers[kind, name]
 
         def is_of(pod: Object) -> bool:
             return any(
-                owner["uid"] == uid or (owner["kind"] == "ReplicaSet" and controller_of(owner["name"]) == uid)
+                owner["uid"] == uid
+                or (owner["kind"] in _BETWEEN and controller_of(owner["kind"], owner["name"]) == uid)
                 for owner in _owners(pod)
             )
 
@@ -244,8 +247,9 @@ class Replacement:
         """Renew the lease; refused if the dev workload is not as it was seen, as someone else may have it now."""
         self._annotate(lease_text(holder, self.api.server_time), seen)
 
-    def release_lease(self) -> None:
-        self._annotate(None)
+    def release_lease(self, seen: Object | None) -> None:
+        """Release the lease, as :meth:`renew_lease` renews it."""
+        self._annotate(None, seen)
 
     def _annotate(self, lease: str | None, seen: Object | None = None) -> None:
         path = self._path("Deployment", dev_workload_name(self.name))
@@ -271,9 +275,9 @@ class Replacement:
         return dev_workload is not None
 
     def _stop(self, dev_workload: Object) -> None:
-        if read_replicas(dev_workload):
-            path = self._path("Deployment", dev_workload["metadata"]["name"])
-            self.api.patch(path, replicas_patch("Deployment", 0))
+        """End the pod, and the lease: else a session on another machine would take the original's pods for a deploy."""
+        path = self._path("Deployment", dev_workload["metadata"]["name"])
+        self.api.patch(path, {"metadata": {"annotations": {LEASE_ANNOTATION: None}}, **replicas_patch("Deployment", 0)})
         self._wait_until_ended(dev_workload["metadata"]["uid"], "its development container", "has")
 
 

@@ -21,13 +21,13 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.node_processors import node_processors
-from composeplat.cluster.snapshot import container_of
+from composeplat.cluster.snapshot import Object, container_of
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
 from composeplat.dev.helper import HelperBuild, HelperImage
 from composeplat.dev.holder import ARCHITECTURES
-from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, lease_holder, may_be_running
+from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, has_lease, lease_holder, may_be_running
 from composeplat.dev.link import Event, Link, Place, Session
 from composeplat.dev.replacement import Replacement
 from composeplat.dev.sync_rules import SyncPath
@@ -286,12 +286,13 @@ class Development:
     ) -> str:
         """Check by what is ``watched``; return why the session must end, or an empty text."""
         dev_workload = watched.dev_workload()
-        if dev_workload is None:
-            return f"{self.service.name} is not under development any more: it was restored or destroyed"
+        if dev_workload is None or self._loss_by(dev_workload, replacement) or watched.is_outdated(dev_workload):
+            # What is watched may be old. `down` removes the lease before the service has pods of its own again.
+            dev_workload = replacement.dev_workload()
+            loss = self._loss_by(dev_workload, replacement)
+            if dev_workload is None or loss:
+                return loss
         if renewal.age > _RENEWAL_INTERVAL_S:
-            holder = lease_holder(dev_workload, replacement.api.server_time)
-            if holder is not None and holder.get("id") != self._id:
-                return f"{self.service.name} was taken over by {describe_holder(holder)}"
             replacement.renew_lease(self._holder(), dev_workload)
             renewal.succeed()
         if watched.is_outdated(dev_workload):
@@ -299,12 +300,22 @@ class Development:
             replacement.replace(inputs)
         return ""
 
+    def _loss_by(self, dev_workload: Object | None, replacement: Replacement) -> str:
+        """Return why this session has lost the service; an empty text if it has not."""
+        if dev_workload is None or not has_lease(dev_workload):
+            return f"{self.service.name} is not under development any more: it was restored or destroyed"
+        holder = lease_holder(dev_workload, replacement.api.server_time)
+        if holder is not None and holder.get("id") != self._id:
+            return f"{self.service.name} was taken over by {describe_holder(holder)}"
+        return ""
+
     def _release_lease(self) -> None:
         with contextlib.suppress(ApiError), Api(self.target.access) as api:
             replacement = self._replacement(api)
-            holder = replacement.holder()
+            dev_workload = replacement.dev_workload()
+            holder = lease_holder(dev_workload, api.server_time)
             if holder is not None and holder.get("id") == self._id:
-                replacement.release_lease()
+                replacement.release_lease(dev_workload)
 
     # down
 

@@ -67,6 +67,32 @@ def test_pods_that_have_ended(
         replacement.replace(INPUTS)
 
 
+@pytest.mark.parametrize(("owner", "is_waited_for"), [("c1", True), ("c2", False)])
+def test_a_run_of_a_schedule(
+    server: Server, monkeypatch: pytest.MonkeyPatch, owner: str, *, is_waited_for: bool
+) -> None:
+    """A Job of a CronJob runs on when that is suspended: it may write to the volume of the development container."""
+    monkeypatch.setattr("composeplat.dev.replacement._PODS_TIMEOUT_S", 0.2)
+    template = JOB["spec"]["template"]
+    schedule = {
+        "kind": "CronJob",
+        "apiVersion": "batch/v1",
+        "metadata": {**JOB["metadata"], "uid": "c1"},
+        "spec": {"jobTemplate": {"spec": {"template": template}}},
+    }
+    job = {"metadata": {"name": "web", "ownerReferences": [{"kind": "CronJob", "name": "web", "uid": owner}]}}
+    server.answers |= {
+        "/apis/batch/v1/namespaces/team/cronjobs/web": Answer(json.dumps(schedule).encode()),
+        "/apis/batch/v1/namespaces/team/jobs/web": Answer(json.dumps(job).encode()),
+        "/api/v1/namespaces/team/pods": given(pod("Running")),
+    }
+    with (
+        Api(server.access) as api,
+        pytest.raises(ComposeplatError, match="have not ended") if is_waited_for else nullcontext(),
+    ):
+        Replacement(api=api, namespace="team", environment="shop", kind="CronJob", name="web").replace(INPUTS)
+
+
 def test_a_sync_volume_that_is_being_deleted(server: Server, replacement: Replacement) -> None:
     """A new one is made once it has gone: the pod had one that nobody could use, or soon none."""
     made = f"{CLAIM}?fieldManager=composeplat&force=true"

@@ -63,6 +63,9 @@ for found in (WEB, DEV_WORKLOAD):
     found["metadata"] |= {"labels": {MANAGED_BY_LABEL: MANAGED_BY, ENVIRONMENT_LABEL: "shop"}, "resourceVersion": "7"}
     found["spec"]["template"] = {"spec": {"containers": [{"name": "web"}]}}
 DEV_WORKLOAD["metadata"]["labels"][DEV_WORKLOAD_LABEL] = "web"
+#: A lease that has ended is there all the same.
+DEV_WORKLOAD["metadata"]["annotations"] = {LEASE_ANNOTATION: "{}"}
+RELEASED = {**DEV_WORKLOAD, "metadata": {**DEV_WORKLOAD["metadata"], "annotations": {}}}
 
 
 @pytest.fixture
@@ -118,10 +121,24 @@ def test_the_lease_while_a_container_starts(
 
 def test_a_service_that_is_given_back_while_a_container_starts(development: Development, server: Server) -> None:
     """The wait ends: nobody will start the container any more."""
-    server.answers[DEPLOYMENTS] = given(WEB)
+    server.answers |= {DEPLOYMENTS: given(WEB), f"{DEPLOYMENTS}/web-platform-up": Answer(json.dumps(RELEASED).encode())}
 
     with pytest.raises(ComposeplatError, match="is not under development any more"):
         development.up(UpOptions(session=Session()), lambda _: None)
+
+
+def test_a_service_that_another_machine_gives_back(
+    development: Development, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`down` removes the lease, then the service has its own pods: that is no deploy, to be followed."""
+    followed: list[object] = []
+    monkeypatch.setattr(Replacement, "is_outdated", lambda *_: True)
+    monkeypatch.setattr(Replacement, "replace", lambda *args: followed.append(args))
+    server.answers[f"{DEPLOYMENTS}/web-platform-up"] = Answer(json.dumps(RELEASED).encode())
+
+    with pytest.raises(ComposeplatError, match="is not under development any more"):
+        development.up(UpOptions(session=Session()), lambda _: None)
+    assert len(followed) == 1
 
 
 @pytest.mark.parametrize(
