@@ -28,7 +28,6 @@ _OF_THE_POD = (
     ("deploy", "update_config"),
     ("deploy", "mode"),
     ("x-autoscale",),
-    ("x-schedule",),
     ("networks",),
     (_NETWORK,),
 )
@@ -53,6 +52,8 @@ def _owners(checker: Checker) -> Iterator[tuple[str, str]]:
     """Yield each service that joins another with the one whose pod it is."""
     joined = {name: service.pod.joined for name, service in checker.project.services.items() if service.pod.joined}
     for name, targets in joined.items():
+        if _reports_schedule(checker, name, targets):
+            continue
         found = {key: _owner(checker, (name, key), target, joined) for key, target in targets.items()}
         owners = {owner for owner in found.values() if owner}
         if len(owners) > 1:
@@ -61,6 +62,15 @@ def _owners(checker: Checker) -> Iterator[tuple[str, str]]:
             checker.add("pod-conflict", ("services", name, second), message, "join one service only")
         elif owners and all(found.values()):
             yield name, owners.pop()
+
+
+def _reports_schedule(checker: Checker, name: str, targets: Iterable[str]) -> bool:
+    """Report a job that joins another: in a pod that runs always, it would start with each deploy, again and again."""
+    if checker.project.services[name].scheduling.schedule is None:
+        return False
+    message = "joins a pod that runs always, and a job with a schedule or triggers has pods that end"
+    checker.add("pod-conflict", ("services", name, next(iter(targets))), message, "leave it out, and use service names")
+    return True
 
 
 def _owner(checker: Checker, place: tuple[str, str], target: str, joined: Mapping[str, Mapping[str, str]]) -> str:
@@ -146,7 +156,6 @@ def _report_own(checker: Checker, service: Service, owner: Service) -> None:
         "replicas": service.replicas == owner.replicas,
         "update_config": service.scheduling.update == owner.scheduling.update,
         "mode": service.scheduling.mode is owner.scheduling.mode,
-        "x-schedule": service.scheduling.schedule is None,
         "x-autoscale": service.extensions.autoscale is None,
         "networks": service.networks == owner.networks,
         _NETWORK: _NETWORK in service.pod.joined or service.networking.mode == owner.networking.mode,
