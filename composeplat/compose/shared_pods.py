@@ -171,7 +171,7 @@ def _dependencies(
     checker: Checker, owner: str, everyone: Iterable[Service], names: tuple[str, ...]
 ) -> Iterator[Dependency]:
     """Yield what the pod waits for: the dependencies of all its services, except for each other."""
-    seen: set[tuple[str, DependencyCondition]] = set()
+    found: dict[tuple[str, DependencyCondition], Dependency] = {}
     for service in everyone:
         for dependency in service.depends_on:
             path = ("services", service.name, "depends_on", dependency.service)
@@ -181,12 +181,18 @@ def _dependencies(
                 message = f"has no effect: '{dependency.service}' waits for the pod of '{owner}', which this is in"
                 hint = "let the program try again until the other service answers"
                 checker.add("no-effect", path, message, hint)
-            elif (dependency.service, dependency.condition) not in seen:
-                seen.add((dependency.service, dependency.condition))
+            else:
                 own = ("services", owner, "depends_on", dependency.service)
                 if not checker.origins.has(*own) and checker.origins.has(*path):
                     checker.origins.copy(own, path)
-                yield dependency
+                key = (dependency.service, dependency.condition)
+                found[key] = _merged(found.get(key, dependency), dependency)
+    yield from found.values()
+
+
+def _merged(first: Dependency, second: Dependency) -> Dependency:
+    """Join the same wait of two services of a pod: it is required, and restarts the pod, if one of them says so."""
+    return replace(first, required=first.required or second.required, restart=first.restart or second.restart)
 
 
 def _is_dropped(project: Project, service: Service, dependency: Dependency, names: Iterable[str]) -> bool:
