@@ -30,12 +30,18 @@ def _check_kind(checker: Checker, service: Service) -> None:
         checker.add("conflicting-keys", path, message, "leave it out, or let the service run always", at_key=True)
 
 
+def _members(checker: Checker, service: Service) -> list[Service]:
+    """Return the services of which each pod has a container."""
+    return [checker.project.services[name] for name in service.pod.members or (service.name,)]
+
+
 def _check_volumes(checker: Checker, service: Service) -> None:
     """Report a volume that the pods of one node alone can mount."""
-    for index, mount in enumerate(service.mounts):
+    mounts = [(each.name, *found) for each in _members(checker, service) for found in enumerate(each.mounts)]
+    for name, index, mount in mounts:
         volume = checker.project.volumes.get(mount.source) if mount.kind == NAMED else None
         if volume is not None and not mount.read_only and volume.access_mode in _SINGLE_WRITER:
-            where = dotted(checker.origins.written_at(mount_path(service.name, index)))
+            where = dotted(checker.origins.written_at(mount_path(name, index)))
             path = ("services", service.name, "x-autoscale")
             message = f"can't scale a service with a volume that has one writer: {where} mounts '{mount.source}'"
             hint = f"give the volume x-access-mode: ReadWriteMany, if its storage class can; {volume.access_mode} now"
@@ -44,15 +50,18 @@ def _check_volumes(checker: Checker, service: Service) -> None:
 
 
 def _check_requests(checker: Checker, service: Service, autoscale: Autoscale) -> None:
-    resources = service.resources
-    requests = {
-        Resource.CPU: (resources.request_cpu or resources.limit_cpu, "cpus: '0.1'"),
-        Resource.MEMORY: (resources.request_memory or resources.limit_memory, "memory: 64m"),
-    }
-    for target in autoscale.targets:
-        request, example = requests[target.resource]
-        if target.percent is not None and not request:
-            path = ("services", service.name, "x-autoscale", str(target.resource))
-            what = "CPU" if target.resource is Resource.CPU else "memory"
-            message = f"is a share of the {what} that a pod requests, and the service requests none"
-            checker.add("missing-key", path, message, f"write deploy.resources.reservations: {{{example}}}")
+    """Report a container that requests nothing: an autoscaler knows no share of a pod with one."""
+    for member in _members(checker, service):
+        who = "the service" if member is service else f"'{member.name}', which is in its pods,"
+        resources = member.resources
+        requests = {
+            Resource.CPU: (resources.request_cpu or resources.limit_cpu, "cpus: '0.1'"),
+            Resource.MEMORY: (resources.request_memory or resources.limit_memory, "memory: 64m"),
+        }
+        for target in autoscale.targets:
+            request, example = requests[target.resource]
+            if target.percent is not None and not request:
+                path = ("services", service.name, "x-autoscale", str(target.resource))
+                unit = "CPU" if target.resource is Resource.CPU else "memory"
+                message = f"is a share of the {unit} that a pod requests, and {who} requests none"
+                checker.add("missing-key", path, message, f"write deploy.resources.reservations: {{{example}}}")
