@@ -142,11 +142,16 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
 
 def _check_privileges(checker: Checker, service: Service) -> None:
     """Report what the API server refuses beside no-new-privileges."""
-    path = ("services", service.name, "security_opt")
+    path = ("services", service.name)
     if not service.container.security.no_new_privileges:
         return
     if service.container.privileged:
-        checker.add("conflicting-keys", path, "has no-new-privileges, which excludes 'privileged'", "keep one of them")
+        message = "has no-new-privileges, which excludes 'privileged'"
+        checker.add("conflicting-keys", (*path, "security_opt"), message, "keep one of them")
+    for index, hook in enumerate(service.container.pre_start):
+        if hook.privileged:
+            message = "is privileged, which no-new-privileges in security_opt excludes"
+            checker.add("conflicting-keys", (*path, "pre_start", index), message, "keep one of them")
 
 
 def _check_host_namespaces(checker: Checker, service: Service) -> None:
