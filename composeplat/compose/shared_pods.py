@@ -29,6 +29,7 @@ _OF_THE_POD = (
     ("deploy", "mode"),
     ("x-autoscale",),
     ("networks",),
+    ("shm_size",),
     (_NETWORK,),
 )
 
@@ -158,6 +159,7 @@ def _report_own(checker: Checker, service: Service, owner: Service) -> None:
         "mode": service.scheduling.mode is owner.scheduling.mode,
         "x-autoscale": service.extensions.autoscale is None,
         "networks": service.networks == owner.networks,
+        "shm_size": "ipc" not in service.pod.joined,
         _NETWORK: _NETWORK in service.pod.joined or service.networking.mode == owner.networking.mode,
     }
     for keys in _OF_THE_POD:

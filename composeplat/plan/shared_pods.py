@@ -10,10 +10,12 @@ in the pods of another by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from composeplat.compose.model import Service
+from composeplat.compose.model import MEMORY, Service
 from composeplat.compose.origins import Checker, port_path
 from composeplat.compose.rollout_model import Placement
+from composeplat.compose.system_paths import SHARED_MEMORY
 from composeplat.names import FILL_CONTAINER, MODES_CONTAINER, SERVICES_ANNOTATION, TOOLS_CONTAINER, clean, shorten
 from composeplat.plan.container_options import join_aliases
 from composeplat.plan.desired import Manifest, ServicePlan
@@ -95,6 +97,7 @@ def join_parts(owner: PodPart, others: Iterable[PodPart]) -> PodPart:
     parts = [owner, *(part.in_pod_of_another() for part in others)]
     if len(parts) == 1:
         return owner
+    parts = _with_shared_memory(parts)
     metadata = owner.template["metadata"]
     annotations: Manifest = {}
     for part in reversed(parts):
@@ -110,6 +113,35 @@ def join_parts(owner: PodPart, others: Iterable[PodPart]) -> PodPart:
         claim_templates=[claim for part in parts for claim in part.claim_templates],
         needs=tuple(dict.fromkeys(key for part in parts for key in part.needs)),
     )
+
+
+def _with_shared_memory(parts: list[PodPart]) -> list[PodPart]:
+    """Give a service that joins another by ``ipc`` the volume at `/dev/shm` of that one, which hides the pod's own."""
+    by_name = {part.service.name: part for part in parts}
+    return [_with_memory_of(part, by_name[_memory_owner(part.service, by_name)]) for part in parts]
+
+
+def _memory_owner(service: Service, parts: Mapping[str, PodPart]) -> str:
+    name, seen = service.name, {""}
+    while name not in seen:
+        seen.add(name)
+        joined = parts[name].service.pod.joined.get("ipc", "")
+        name = joined if joined in parts else name
+    return name
+
+
+def _with_memory_of(part: PodPart, other: PodPart) -> PodPart:
+    own = (mount.kind for mount in part.service.mounts if mount.target == SHARED_MEMORY)
+    if other is part or any(kind != MEMORY for kind in own):
+        return part
+    container, *more = part.template["spec"]["containers"]
+    mounts = [mount for mount in container.get("volumeMounts", ()) if mount["mountPath"] != SHARED_MEMORY]
+    listed = other.template["spec"]["containers"][0].get("volumeMounts", ())
+    mounts += [mount for mount in listed if mount["mountPath"] == SHARED_MEMORY]
+    fields = {key: value for key, value in container.items() if key != "volumeMounts"}
+    container = {**fields, **({"volumeMounts": mounts} if mounts else {})}
+    template = {**part.template, "spec": {**part.template["spec"], "containers": [container, *more]}}
+    return replace(part, template=template)
 
 
 def _spec(specs: list[Manifest], owner: Service) -> Manifest:
