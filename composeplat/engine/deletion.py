@@ -163,16 +163,25 @@ def delete_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
     delete(stack, api, [*users, *object_keys(volume.objects)], "that is replaced")
 
 
-def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[Change]:
-    """Delete objects with our labels that no plan has: an interrupted run left them, or a run with another state."""
-    found = read_live_state(api, stack.namespace).ours(stack.environment_name)
+def delete_leftovers(stack: Stack, api: Api, plan: Plan, before: LiveState) -> list[Change]:
+    """Delete objects with our labels that no plan has: an interrupted run left them, or a run with another state.
+
+    What was not there ``before`` this deploy is of another one, which has begun while this one waited for its pods.
+    """
+    live = read_live_state(api, stack.namespace).ours(stack.environment_name)
+    found = {key: head for key, head in live.items() if _uid(head) == _uid(before.object_metadata.get(key))}
     for service, name in ended_development(found, plan).items():
         stack.note(f"the development of {service} has ended: this deploy has no such service")
-        api.delete(api_path("Deployment", stack.namespace, name))
+        api.delete(api_path("Deployment", stack.namespace, name), uid=_uid(found["Deployment", name]))
     leftovers = find_leftovers(found, plan)
     for change in leftovers:
-        api.delete(api_path(change.kind, stack.namespace, change.name))
+        uid = _uid(found[change.kind, change.name])
+        api.delete(api_path(change.kind, stack.namespace, change.name), uid=uid)
     return leftovers
+
+
+def _uid(head: Object | None) -> str:
+    return str(head["metadata"]["uid"]) if head else ""
 
 
 def find_leftovers(ours: Mapping[Key, Object], plan: Plan) -> list[Change]:

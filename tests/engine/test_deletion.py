@@ -23,6 +23,7 @@ from composeplat.engine.deletion import (
     wait_until_no_pods,
 )
 from composeplat.engine.events import Operation
+from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
@@ -188,7 +189,7 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
     """What is ours and in no plan goes; claims, what is wanted, what goes already and what is others' stays."""
 
     def head(name: str, labels: dict[str, str] = LABELS, **more: str) -> dict[str, Any]:
-        return {"kind": "Job", "metadata": {"name": name, "labels": labels, **more}}
+        return {"kind": "Job", "metadata": {"name": name, "uid": f"of-{name}", "labels": labels, **more}}
 
     server.answers[JOBS] = given(
         head("task"),
@@ -197,10 +198,29 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
         head("other", {**LABELS, "dev.platform.com/environment": "mail"}),
     )
     claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
-    server.answers[claims] = given({"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "labels": LABELS}})
+    server.answers[claims] = given(
+        {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "uid": "d", "labels": LABELS}}
+    )
 
-    (change,) = delete_leftovers(stack, api, plan(manifest()))
+    (change,) = delete_leftovers(stack, api, plan(manifest()), read_live_state(api, NAMESPACE))
     assert (change.operation, change.kind, change.name) == (Operation.DELETE, "Job", "stray")
+    assert asked(server, "DELETE") == [f"{JOBS}/stray"]
+
+
+def test_objects_of_a_deploy_that_began_meanwhile(server: Server, api: Api, stack: Stack) -> None:
+    """Another machine's deploy with a newer file may create a service, or replace one, while this one waits."""
+
+    def head(name: str, uid: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "uid": uid, "labels": LABELS}}
+
+    up = {"metadata": {**head("new-platform-up", "5")["metadata"], "labels": {**LABELS, "dev.platform.com/up": "new"}}}
+    deployments = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    server.answers[JOBS] = given(head("stray", "1"), head("again", "2"))
+    before = read_live_state(api, NAMESPACE)
+    server.answers[JOBS] = given(head("stray", "1"), head("again", "3"), head("new", "4"))
+    server.answers[deployments] = given(up)
+
+    assert [change.name for change in delete_leftovers(stack, api, plan(manifest()), before)] == ["stray"]
     assert asked(server, "DELETE") == [f"{JOBS}/stray"]
 
 
@@ -210,11 +230,11 @@ def test_the_development_of_a_service_that_is_gone(server: Server, api: Api, sta
     stack.note = notes.append
     deployments = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
     server.answers[deployments] = given(
-        {"metadata": {"name": "task-platform-up", "labels": {**LABELS, "dev.platform.com/up": "task"}}},
-        {"metadata": {"name": "old-platform-up", "labels": {**LABELS, "dev.platform.com/up": "old"}}},
+        {"metadata": {"name": "task-platform-up", "uid": "1", "labels": {**LABELS, "dev.platform.com/up": "task"}}},
+        {"metadata": {"name": "old-platform-up", "uid": "2", "labels": {**LABELS, "dev.platform.com/up": "old"}}},
     )
 
-    assert delete_leftovers(stack, api, plan(manifest())) == []
+    assert delete_leftovers(stack, api, plan(manifest()), read_live_state(api, NAMESPACE)) == []
     assert asked(server, "DELETE") == [f"{deployments}/old-platform-up"]
     assert notes == ["the development of old has ended: this deploy has no such service"]
 

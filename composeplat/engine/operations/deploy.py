@@ -128,7 +128,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
         stack.note(note)
     if failures:
         before.run(stack, api, plan, events, options, live_state)
-    removed = _finish(stack, api, plan, is_whole=not options.services and not failures)
+    removed = _finish(stack, api, plan, live_state, is_whole=not options.services and not failures)
     events.add(removed)
     counted = no_change.complete(events.count_operations(), parts)
     if not failures and not counts:
@@ -144,13 +144,13 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     )
 
 
-def _finish(stack: Stack, api: Api, plan: Plan, *, is_whole: bool) -> list[Change]:
+def _finish(stack: Stack, api: Api, plan: Plan, before: LiveState, *, is_whole: bool) -> list[Change]:
     """Note the shortcomings of the cluster, and return the leftovers that were deleted."""
     for note in notes_after(api, plan):
         stack.note(note)
     if not is_whole:
         return []
-    removed = delete_leftovers(stack, api, plan)
+    removed = delete_leftovers(stack, api, plan, before)
     release_claims(stack, api, plan)
     return removed
 
