@@ -123,6 +123,9 @@ class Development:
             self._end_other_session(replacement, take_over=options.take_over)
             inputs = self._inputs(api, toolchain, replacement, options)
             link = Link(program.path, self._place(), self.paths, options.session)
+            if not options.take_over:
+                # The helper may have been built for minutes.
+                self._end_other_session(replacement, take_over=False)
             replacement.replace(inputs, self._holder())
             # Pods may have ended for longer than the lease lasts.
             replacement.renew_lease(self._holder())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,6 +119,26 @@ def test_the_lease_while_a_container_starts(
     assert development.up(UpOptions(session=Session()), lambda _: None) == 7
     first, second, *_ = lease_changes(server)
     assert json.loads(first)["id"] == json.loads(second)["id"]
+
+
+def test_a_session_that_began_while_the_helper_was_built(
+    development: Development, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps the lease, which both have found free: the build takes minutes at the first time."""
+    holder = {"id": "other", "host": "elsewhere", "user": "ann", "pid": 7}
+
+    def build(*_: object) -> None:
+        held = copy.deepcopy(DEV_WORKLOAD)
+        held["metadata"].setdefault("annotations", {})[LEASE_ANNOTATION] = lease_text(holder, time.time())
+        server.answers[f"{DEPLOYMENTS}/web-platform-up"] = Answer(json.dumps(held).encode())
+
+    monkeypatch.setattr(Development, "_inputs", build)
+    monkeypatch.setattr(Replacement, "wait_until_ready", lambda *_: None)
+    monkeypatch.setattr(Link, "run", lambda *_: 0)
+
+    with pytest.raises(ComposeplatError, match="is being developed already, by ann on elsewhere"):
+        development.up(UpOptions(session=Session()), lambda _: None)
+    assert lease_changes(server) == []
 
 
 def test_a_service_that_is_given_back_while_a_container_starts(development: Development, server: Server) -> None:
