@@ -11,17 +11,19 @@ from composeplat.compose.model import MEMORY, Mount
 from composeplat.compose.origins import mount_path
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.pod_model import FolderMode
+from composeplat.compose.system_paths import SHARED_MEMORY
 from composeplat.compose.values import clean_target, parse_int, parse_mode, parse_size
 from composeplat.diagnostics import quoted
 
-_DEVICES = "/dev"
-_SHARED_MEMORY = f"{_DEVICES}/shm"
 #: Options of a mount that ask for what a volume in memory has anyway.
 _DEFAULT_OPTIONS = frozenset(("rw", "exec", "suid", "dev", "defaults"))
 
 
-def parse_memory_mounts(service: Section, mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:
-    """Return the mounts of a service with those in memory, except where another is at the same path."""
+def parse_memory_mounts(service: Section, mounts: tuple[Mount, ...], *, of_node: bool) -> tuple[Mount, ...]:
+    """Return the mounts of a service with those in memory, except where another is at the same path.
+
+    Shared memory ``of_node`` is the node's, and has its size.
+    """
     targets = {mount.target for mount in mounts}
     found = [*mounts]
     tmpfs = service.get("tmpfs")
@@ -35,11 +37,13 @@ def parse_memory_mounts(service: Section, mounts: tuple[Mount, ...]) -> tuple[Mo
             _place(item, len(found))
             found.append(mount)
     size, place = service.optional("shm_size", parse_size), service.get("shm_size")
-    if size and place and _SHARED_MEMORY in targets:
-        place.report("no-effect", f"has no effect: another volume is at {_SHARED_MEMORY}", "give that volume the size")
+    if size and place and of_node:
+        place.report("no-effect", "has no effect: with 'ipc: host' the memory is the node's", "leave one of them out")
+    elif size and place and SHARED_MEMORY in targets:
+        place.report("no-effect", f"has no effect: another volume is at {SHARED_MEMORY}", "give that volume the size")
     elif size and place:
         _place(place, len(found))
-        found.append(Mount(kind=MEMORY, target=_SHARED_MEMORY, size=size))
+        found.append(Mount(kind=MEMORY, target=SHARED_MEMORY, size=size))
     return tuple(found)
 
 

@@ -76,7 +76,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         env_files=parse_env_files(section),
         ports=parse_ports(section),
         public=section.boolean("public", default=False),
-        mounts=parse_memory_mounts(section, parse_mounts(section)),
+        mounts=parse_memory_mounts(section, parse_mounts(section), of_node="ipc" in container.host_namespaces),
         depends_on=parse_depends_on(section),
         health_check=parse_healthcheck(section),
         restart=deploy.restart,
