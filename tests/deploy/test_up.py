@@ -267,14 +267,16 @@ def test_a_second_up_is_refused_or_takes_over(shop: Environment) -> None:
 @pytest.mark.parametrize("way", ["down", "take-over"])
 def test_a_session_on_another_machine_ends(shop: Environment, way: str) -> None:
     """A session elsewhere, whose process can't be ended from here, ends by itself and brings nothing back."""
-    writer = ("--", "sh", "-c", "while :; do sleep 0.1; done")
+    program = ("--", "sh", "-c", "echo ready; while :; do sleep 0.1; done")
     # Its number means nothing outside its process namespace, as on another machine.
-    apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *up_args(shop, "web", *writer)]
+    apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *up_args(shop, "web", *program)]
     other = subprocess.Popen(
-        apart, cwd=shop.folder, env=shop.variables, text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+        apart, cwd=shop.folder, env=shop.variables, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
     shop.started.append(other)
-    until(lambda: is_developed(shop))
+    assert other.stdout is not None
+    assert other.stdout.readline() == "ready\n"
     if way == "down":
         shop.platform("down", "web").expect()
     else:
@@ -289,12 +291,6 @@ def test_a_session_on_another_machine_ends(shop: Environment, way: str) -> None:
     else:
         assert "web was taken over by" in output
         assert up.leave() == 0
-
-
-def is_developed(shop: Environment) -> bool:
-    """Return whether the development container of 'web' is ready."""
-    found = shop.get("apps/v1", "Deployment", "web-platform-up")
-    return found is not None and found.get("status", {}).get("readyReplicas") == 1
 
 
 def test_destroy_while_developing(environment: Environment) -> None:
