@@ -212,9 +212,7 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
 
 def _ending_pods(workload: Object, snapshot: Snapshot) -> list[Object]:
     """Return the pods of any revision that are being deleted, those first whose node does not report."""
-    uid = workload["metadata"]["uid"]
-    owners = [uid, *(found["metadata"]["uid"] for found in snapshot.replica_sets_of(uid))]
-    going = [pod for owner in owners for pod in snapshot.pods_of(owner) if "deletionTimestamp" in pod["metadata"]]
+    going = [pod for pod in snapshot.pods_of_all_revisions(workload) if "deletionTimestamp" in pod["metadata"]]
     return sorted(going, key=lambda pod: not unreachable_node(pod))
 
 

@@ -83,6 +83,12 @@ class Snapshot:
     def replica_sets_of(self, uid: str) -> list[Object]:
         return self.once(_replica_sets_by_owner).get(uid, [])
 
+    def pods_of_all_revisions(self, workload: Object) -> list[Object]:
+        """Return the pods of a workload and of its ReplicaSets."""
+        uid = workload["metadata"]["uid"]
+        owners = [uid, *(found["metadata"]["uid"] for found in self.replica_sets_of(uid))]
+        return [pod for owner in owners for pod in self.pods_of(owner)]
+
     def current_replica_sets(self, workload: Object) -> list[Object]:
         """Return the ReplicaSets of the current revision of a Deployment."""
         owned = self.replica_sets_of(workload["metadata"]["uid"])

@@ -160,10 +160,9 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
 
 
 def _old_pods(workload: Object, snapshot: Snapshot, current: Container[str]) -> tuple[str, ...]:
-    """Return the ready pods of a Deployment's earlier revisions: they stay until new ones are ready."""
-    replica_sets = snapshot.replica_sets_of(workload["metadata"].get("uid", ""))
-    pods = [pod for found in replica_sets for pod in snapshot.pods_of(found["metadata"]["uid"]) if is_ready(pod)]
-    return tuple(name for name in pod_names(pods) if name not in current)
+    """Return the ready pods of earlier revisions: they stay until new ones are ready."""
+    ready = list(filter(is_ready, snapshot.pods_of_all_revisions(workload)))
+    return tuple(name for name in pod_names(ready) if name not in current)
 
 
 def _has_schedule(kind: str, workload: Object) -> bool:

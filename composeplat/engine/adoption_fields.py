@@ -1,8 +1,9 @@
-"""The fields that an adopted object gains, loses and keeps: pure.
+"""The fields that an adopted object gains, loses and keeps, and those that an object of ours has lost: pure.
 
 Owns the comparison of an object as it is with the object that the API server would make of it, and the reading of
 ``managedFields``. An object keeps the fields that another manager set and the plan lacks, as after every deploy: they
-are listed, so that somebody removes them who knows their purpose.
+are listed, so that somebody removes them who knows their purpose. So are, after a failed deploy, the fields of the
+plan that another manager has set since.
 Must not know why an object is adopted. Values of variables are never in a change: an object of somebody else may have
 passwords that no mask knows.
 """

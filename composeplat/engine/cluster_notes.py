@@ -27,6 +27,8 @@ from composeplat.plan.templates import pod_template
 _OLD_CLASS = "kubernetes.io/ingress.class"
 _MAX_LISTED = 8
 _MAX_FIELDS = 3
+#: The fields of a workload's pods: others may set the rest, such as replicas.
+_OF_PODS = ("spec.template.", "spec.jobTemplate.")
 
 
 def notes_before(api: Api, plan: Plan) -> Iterator[str]:
@@ -105,16 +107,11 @@ def _describe_lost_fields(api: Api, plan: Plan, failed: Container[str]) -> Itera
         except ApiError:
             continue
         for metadata in (found["metadata"] for found in listed):
-            lost = lost_fields(metadata, _template_alone(manifests.get(metadata["name"])))
+            found = lost_fields(metadata, manifests.get(metadata["name"], {}))
+            lost = {path: manager for path, manager in found.items() if path.startswith(_OF_PODS)}
             if lost:
                 shown, by = join_some(list(lost), _MAX_FIELDS), join_some(sorted({*lost.values()}), _MAX_FIELDS)
                 yield f"{kind} '{metadata['name']}' was changed by {by}: {shown}; platform deploy --refresh undoes that"
-
-
-def _template_alone(workload: Manifest | None) -> Manifest:
-    """Return a workload with nothing but the template of its pods: replicas, for example, others may set."""
-    spec = (workload or {}).get("spec") or {}
-    return {"spec": {key: spec[key] for key in ("template", "jobTemplate") if key in spec}}
 
 
 def _describe_policies(api: Api, plan: Plan, failed: Container[str]) -> Iterator[str]:

@@ -122,7 +122,8 @@ def _with_shared_memory(parts: list[PodPart]) -> list[PodPart]:
 
 
 def _memory_owner(service: Service, parts: Mapping[str, PodPart]) -> str:
-    name, seen = service.name, {""}
+    """Follow ``ipc`` to the service of the pod that joins no other by it; a cycle is left where it closes."""
+    name, seen = service.name, set[str]()
     while name not in seen:
         seen.add(name)
         joined = parts[name].service.pod.joined.get("ipc", "")
