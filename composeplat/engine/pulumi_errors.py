@@ -19,8 +19,8 @@ FULL_DISK, FREE_SPACE = "the state can't be written: the disk is full", "free so
 #: An error that a component raised as ``pulumi.RunError``, which Pulumi writes twice.
 _OF_OUR_PROGRAM = re.compile(r"(?P<why>.+) an unhandled error occurred: (?P=why)")
 _MAX_QUOTED_CHARS = 600
-#: The start of a stack trace of Go.
-_PANIC = r"panic: (.*?) (?:\[signal [^]]*\] )?goroutine \d+ "
+#: The start of a stack trace of Go. It is bounded, as the log of a build can have the word any number of times.
+_PANIC = r"panic: (.{1,500}?) (?:\[signal [^]]{1,200}\] )?goroutine \d+ "
 _NO_LOGIN = "no login for the state backend was found"
 _AGAIN = "then run this again: what was done is recorded, or found by its labels"
 
@@ -225,7 +225,7 @@ _BACKEND_FAILURES = (
     ),
     _Row(
         # Pulumi's writer for Azure does, if a write fails as it begins.
-        _PANIC + r"(?=.*/backend/diy\.)",
+        _PANIC + r"(?=.{1,4000}/backend/diy\.)",
         "the state backend failed, and Pulumi crashed: {0}",
         "check that it runs, " + _AGAIN,
     ),

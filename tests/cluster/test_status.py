@@ -8,7 +8,18 @@ import pytest
 
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import ServiceQuery, age, short_image, status_rows
-from tests.cluster.objects import MOMENT, deployment, ended, job, pod, replica_set, running, snapshot, waiting
+from tests.cluster.objects import (
+    MOMENT,
+    deployment,
+    ended,
+    job,
+    pod,
+    replica_set,
+    running,
+    snapshot,
+    stateful_set,
+    waiting,
+)
 from tests.steps import count_steps
 
 NOW = datetime(2025, 6, 1, 12, 10, tzinfo=UTC)
@@ -71,6 +82,19 @@ def test_a_failing_update() -> None:
         row.problem
         == f"crashes with exit status 3 (5 times); {pods[0]['metadata']['name']} still runs the old revision"
     )
+
+
+def test_a_failing_update_of_a_stateful_set() -> None:
+    """It replaces a pod after the other, and stops at the first that fails."""
+    crash = {**ended(3), "terminated": {**ended(3)["terminated"], "finishedAt": MOMENT}}
+    work = stateful_set(replicas=2)
+    new = pod(work, "1", state=waiting("CrashLoopBackOff"), restarts=4, last=crash)
+    old = pod(work, "0", state=running(), ready=True, revision=1)
+    query = ServiceQuery(name=work["metadata"]["name"], cluster_name=work["metadata"]["name"], kind="StatefulSet")
+    (row,) = status_rows([query], snapshot(work, new, old), NOW)
+
+    assert row.state == "failing"
+    assert row.problem.endswith(f"; {old['metadata']['name']} still runs the old revision")
 
 
 def test_a_service_that_has_just_crashed_again() -> None:

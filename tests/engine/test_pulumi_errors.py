@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
@@ -141,6 +143,18 @@ def test_a_panic() -> None:
     error = explain(f"@ updating....{TRACE}" + "main.main()\n\tmain.go:1 +0x1\n" * 50)
 
     assert (type(error), str(error)) == (ComposeplatError, "Pulumi crashed: runtime error: invalid memory address")
+
+
+@pytest.mark.parametrize("line", ["panic: x\n", "panic: x goroutine 1 x\n", "panic: x [signal \n"])
+def test_many_panics(line: str) -> None:
+    """A build can print the word any number of times: the time grows with the output, and not with its square."""
+
+    def count(times: int) -> float:
+        began = time.process_time()
+        explain(line * times)
+        return time.process_time() - began
+
+    assert count(16_000) < 40 * max(count(1_000), 0.01)
 
 
 def refused(kind: str, name: str, reason: str) -> str:
