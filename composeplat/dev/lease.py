@@ -23,6 +23,7 @@ LEASE_DURATION_S = 30.0
 
 Holder = dict[str, Any]
 """Who has a lease: ``id``, ``host``, ``user``, the process, and when the lease was renewed (``seen``)."""
+Check = Callable[[Mapping[str, Any] | None], None]
 
 
 def lease_holder(dev_workload: Mapping[str, Any] | None, now: float) -> Holder | None:
@@ -46,6 +47,18 @@ def has_lease(dev_workload: Mapping[str, Any]) -> bool:
 def lease_text(holder: Holder, now: float) -> str:
     """Return the value of the annotation of a lease that is renewed now."""
     return json.dumps({**holder, "seen": round(now)})
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLease:
+    """The lease of a session: its holder, and two checks of the dev workload as it was seen, which raise.
+
+    By the first the session may take the lease; by the second it has it still.
+    """
+
+    holder: Holder
+    may_take: Check
+    may_keep: Check
 
 
 def describe_holder(holder: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ Must not know files, ports or the terminal: those are the session's.
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -29,7 +30,7 @@ from composeplat.dev.dev_workload import (
     recorded_template,
     sync_volume_name,
 )
-from composeplat.dev.lease import LEASE_ANNOTATION, Holder, lease_holder, lease_text
+from composeplat.dev.lease import LEASE_ANNOTATION, Check, Holder, SessionLease, lease_holder, lease_text
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import (
     ORIGINAL_ANNOTATION,
@@ -40,12 +41,15 @@ from composeplat.engine.dev_workloads import (
 )
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to
 from composeplat.engine.scaling import remembered_replicas, remove_scaling_owner
+from composeplat.plan.desired import Manifest
 from composeplat.system.deadline import Deadline, poll
 
 #: The kinds between a workload and its pods: those of a Deployment and of a CronJob.
 _BETWEEN = {"ReplicaSet": "apps/v1", "Job": "batch/v1"}
 _PODS_TIMEOUT_S = 120.0
 _POLL_INTERVAL_S = 0.2
+#: For as long a dev workload is written again that others change meanwhile, as its controller does.
+_WRITE_TIMEOUT_S = 10.0
 
 
 class DevWorkloadFailed(ComposeplatError):
@@ -143,10 +147,10 @@ class Replacement:
 
     # replacing
 
-    def replace(self, inputs: DevWorkloadInputs, holder: Holder | None = None) -> None:
-        """Create the dev workload, end the original's pods, and start the dev workload's pod.
+    def replace(self, inputs: DevWorkloadInputs, lease: SessionLease) -> None:
+        """Create the dev workload with the lease, end the original's pods, and start the dev workload's pod.
 
-        With a holder, it has the lease as soon as there is a dev workload.
+        The lease is checked at each write, as another session may take it, or give the service back, at any moment.
         """
         workload = self.deployed_workload()
         dev_workload = self.dev_workload()
@@ -155,14 +159,35 @@ class Replacement:
             original = OriginalWorkload(kind=self.kind, name=self.name, replicas=read_replicas(workload))
         self._make_sync_volume(inputs)
         is_running = dev_workload is not None and read_replicas(dev_workload) > 0 and read_replicas(workload) == 0
-        self.api.apply(make_dev_workload(workload, original, inputs, replicas=int(is_running)))
-        if holder is not None:
-            self.renew_lease(holder)
+        self._apply(make_dev_workload(workload, original, inputs, replicas=int(is_running)), lease, lease.may_take)
+        # Another session may have restored it since it was read.
+        workload = self.deployed_workload()
         if read_replicas(workload) > 0:
             self.api.patch(self._path(self.kind, self.name), replicas_patch(self.kind, 0))
         self._wait_until_ended(workload["metadata"]["uid"], "its own pods", "have")
-        if not is_running:
-            self.api.apply(make_dev_workload(workload, original, inputs, replicas=1))
+        # They may have ended for longer than the lease lasts.
+        self._apply(make_dev_workload(workload, original, inputs, replicas=1), lease, lease.may_keep)
+
+    def _apply(self, manifest: Manifest, lease: SessionLease, check: Check) -> None:
+        """Apply a dev workload with the lease, to the dev workload that the check has accepted."""
+        metadata = manifest["metadata"]
+
+        def is_applied() -> bool:
+            seen = self.dev_workload()
+            check(seen)
+            version = {} if seen is None else {"resourceVersion": seen["metadata"]["resourceVersion"]}
+            held = {LEASE_ANNOTATION: lease_text(lease.holder, self.api.server_time)}
+            annotations = {**metadata["annotations"], **held}
+            try:
+                self.api.apply({**manifest, "metadata": {**metadata, **version, "annotations": annotations}})
+            except ApiError as error:
+                if error.status != http.client.CONFLICT or deadline.has_passed:
+                    raise
+                return False
+            return True
+
+        deadline = Deadline(_WRITE_TIMEOUT_S)
+        poll(is_applied, deadline, interval_s=_POLL_INTERVAL_S)
 
     def _make_sync_volume(self, inputs: DevWorkloadInputs) -> None:
         """Create the sync volume unless there is one; the end of one that is being deleted is waited for."""
@@ -243,18 +268,18 @@ class Replacement:
 
     # the lease
 
-    def renew_lease(self, holder: Holder, seen: Object | None = None) -> None:
+    def renew_lease(self, holder: Holder, seen: Object) -> None:
         """Renew the lease; refused if the dev workload is not as it was seen, as someone else may have it now."""
         self._annotate(lease_text(holder, self.api.server_time), seen)
 
-    def release_lease(self, seen: Object | None) -> None:
+    def release_lease(self, seen: Object) -> None:
         """Release the lease, as :meth:`renew_lease` renews it."""
         self._annotate(None, seen)
 
-    def _annotate(self, lease: str | None, seen: Object | None = None) -> None:
-        path = self._path("Deployment", dev_workload_name(self.name))
-        version = {} if seen is None else {"resourceVersion": seen["metadata"]["resourceVersion"]}
-        self.api.patch(path, {"metadata": {**version, "annotations": {LEASE_ANNOTATION: lease}}})
+    def _annotate(self, lease: str | None, seen: Object) -> None:
+        version = seen["metadata"]["resourceVersion"]
+        change = {"resourceVersion": version, "annotations": {LEASE_ANNOTATION: lease}}
+        self.api.patch(self._path("Deployment", dev_workload_name(self.name)), {"metadata": change})
 
     # restoring
 

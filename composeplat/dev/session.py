@@ -21,13 +21,21 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList
 from composeplat.cluster.node_processors import node_processors
-from composeplat.cluster.snapshot import Object, container_of
+from composeplat.cluster.snapshot import container_of
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
 from composeplat.dev.helper import HelperBuild, HelperImage
 from composeplat.dev.holder import ARCHITECTURES
-from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, has_lease, lease_holder, may_be_running
+from composeplat.dev.lease import (
+    Holder,
+    LeaseRenewal,
+    SessionLease,
+    describe_holder,
+    has_lease,
+    lease_holder,
+    may_be_running,
+)
 from composeplat.dev.link import Event, Link, Place, Session
 from composeplat.dev.replacement import Replacement
 from composeplat.dev.sync_rules import SyncPath
@@ -120,15 +128,10 @@ class Development:
         program = toolchain.need(LINK)
         with Api(self.target.access) as api:
             replacement = self._replacement(api)
-            self._end_other_session(replacement, take_over=options.take_over)
+            self._end_other_session(replacement, replacement.dev_workload(), take_over=options.take_over)
             inputs = self._inputs(api, toolchain, replacement, options)
             link = Link(program.path, self._place(), self.paths, options.session)
-            if not options.take_over:
-                # The helper may have been built for minutes.
-                self._end_other_session(replacement, take_over=False)
-            replacement.replace(inputs, self._holder())
-            # Pods may have ended for longer than the lease lasts.
-            replacement.renew_lease(self._holder())
+            replacement.replace(inputs, self._new_lease(replacement, options))
         with self._lease_kept(inputs, link):
             self._wait_until_ready(options.timeout)
             with _interrupts_left_to(link):
@@ -236,9 +239,25 @@ class Development:
             return self._replacement(api).dev_workload() is not None and not self.is_held_by_another()
         return True
 
-    def _end_other_session(self, replacement: Replacement, *, take_over: bool) -> None:
+    def _new_lease(self, replacement: Replacement, options: UpOptions) -> SessionLease:
+        """Return a lease that no other session may have taken, as the helper may have been built for minutes."""
+
+        def check(seen: Mapping[str, Any] | None) -> None:
+            if not options.take_over:
+                self._end_other_session(replacement, seen, take_over=False)
+
+        return replace(self._kept_lease(replacement), may_take=check)
+
+    def _kept_lease(self, replacement: Replacement) -> SessionLease:
+        def check(seen: Mapping[str, Any] | None) -> None:
+            if loss := self._loss_by(seen, replacement):
+                raise ComposeplatError(loss)
+
+        return SessionLease(self._holder(), may_take=check, may_keep=check)
+
+    def _end_other_session(self, replacement: Replacement, seen: Mapping[str, Any] | None, *, take_over: bool) -> None:
         """End the session that has the lease, if the user asked for that; an error otherwise."""
-        holder = replacement.holder()
+        holder = lease_holder(seen, replacement.api.server_time)
         if holder is None or not may_be_running(holder):
             return
         who = f"{describe_holder(holder)} (process {holder.get('pid')})"
@@ -300,10 +319,10 @@ class Development:
             renewal.succeed()
         if watched.is_outdated(dev_workload):
             self.note(f"{self.service.name} was deployed again; its development container follows")
-            replacement.replace(inputs)
+            replacement.replace(inputs, self._kept_lease(replacement))
         return ""
 
-    def _loss_by(self, dev_workload: Object | None, replacement: Replacement) -> str:
+    def _loss_by(self, dev_workload: Mapping[str, Any] | None, replacement: Replacement) -> str:
         """Return why this session has lost the service; an empty text if it has not."""
         if dev_workload is None or not has_lease(dev_workload):
             return f"{self.service.name} is not under development any more: it was restored or destroyed"
@@ -317,7 +336,7 @@ class Development:
             replacement = self._replacement(api)
             dev_workload = replacement.dev_workload()
             holder = lease_holder(dev_workload, api.server_time)
-            if holder is not None and holder.get("id") == self._id:
+            if dev_workload is not None and holder is not None and holder.get("id") == self._id:
                 replacement.release_lease(dev_workload)
 
     # down

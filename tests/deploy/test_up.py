@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.kinds import kind_path
+from composeplat.dev.lease import LEASE_ANNOTATION
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from tests.conftest import ENDURANCE, has_long_round
@@ -264,17 +265,22 @@ def test_a_second_up_is_refused_or_takes_over(shop: Environment) -> None:
     assert second.leave() == 0
 
 
+def start_elsewhere(environment: Environment) -> subprocess.Popen[str]:
+    """Start `up` as on another machine: its number means nothing outside its process namespace."""
+    program = ("--", "sh", "-c", "echo ready; while :; do sleep 0.1; done")
+    apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *up_args(environment, "web", *program)]
+    process = subprocess.Popen(
+        apart, cwd=environment.folder, env=environment.variables, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    environment.started.append(process)
+    return process
+
+
 @pytest.mark.parametrize("way", ["down", "take-over"])
 def test_a_session_on_another_machine_ends(shop: Environment, way: str) -> None:
     """A session elsewhere, whose process can't be ended from here, ends by itself and brings nothing back."""
-    program = ("--", "sh", "-c", "echo ready; while :; do sleep 0.1; done")
-    # Its number means nothing outside its process namespace, as on another machine.
-    apart = ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *up_args(shop, "web", *program)]
-    other = subprocess.Popen(
-        apart, cwd=shop.folder, env=shop.variables, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )  # fmt: skip
-    shop.started.append(other)
+    other = start_elsewhere(shop)
     assert other.stdout is not None
     assert other.stdout.readline() == "ready\n"
     if way == "down":
@@ -291,6 +297,44 @@ def test_a_session_on_another_machine_ends(shop: Environment, way: str) -> None:
     else:
         assert "web was taken over by" in output
         assert up.leave() == 0
+
+
+def test_sessions_of_three_machines_in_the_same_moment(shop: Environment) -> None:
+    """One of them develops the service; the others are refused, or end when their lease is another's."""
+    shop.platform("down", "web").expect()
+    sessions = [start_elsewhere(shop) for _ in range(3)]
+    until(lambda: sum(session.poll() is not None for session in sessions) == 2)
+    (kept,) = [session for session in sessions if session.poll() is None]
+    assert kept.stdout is not None
+    assert kept.stdout.readline() == "ready\n"
+    for other in sessions:
+        if other is not kept:
+            _, output = other.communicate(timeout=WITHIN)
+            assert other.returncode == 1, output
+            assert "is being developed already, by " in output or "was taken over by " in output
+    shop.platform("down", "web").expect()
+    kept.communicate(timeout=WITHIN)
+
+
+def test_a_service_is_given_back_while_its_own_pods_end(environment: Environment) -> None:
+    """The session elsewhere that waits for their end starts no container beside the ones that come back."""
+    write_sources(environment)
+    slow = SHOP.replace("httpd -f -p 80 -h /app", """sh -c "trap '' TERM; httpd -p 80 -h /app; while :; do sleep 1; done" """)
+    environment.deploy(slow.replace("stop_grace_period: 0", "stop_grace_period: 20s", 1)).expect()
+    session = start_elsewhere(environment)
+
+    def has_lease() -> bool:
+        found = environment.get("apps/v1", "Deployment", "web-platform-up")
+        return found is not None and LEASE_ANNOTATION in found["metadata"]["annotations"]
+
+    until(has_lease)
+    environment.platform("down", "web").expect()
+    _, output = session.communicate(timeout=WITHIN)
+
+    assert session.returncode == 1, output
+    assert "web is not under development any more: it was restored or destroyed" in output
+    assert environment.get("apps/v1", "Deployment", "web-platform-up") is None
+    assert spec(environment)["replicas"] == 1
 
 
 def test_destroy_while_developing(environment: Environment) -> None:

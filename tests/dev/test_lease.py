@@ -26,7 +26,7 @@ def test_a_lease_is_by_the_servers_clock() -> None:
     with Server(date="Wed, 01 Jan 2020 12:00:00 GMT") as server, Api(server.access) as api:
         replacement = Replacement(api=api, namespace="team", environment="shop", kind="Deployment", name="web")
         api.get("/version")
-        replacement.renew_lease({"id": "mine"})
+        replacement.renew_lease({"id": "mine"}, {"metadata": {"resourceVersion": "1"}})
         written = json.loads(json.loads(server.asked[-1].body)["metadata"]["annotations"][LEASE_ANNOTATION])
         held = lease_holder(dev_workload(**written), api.server_time)
 

@@ -12,6 +12,7 @@ import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.dev.dev_workload import DevWorkloadInputs
+from composeplat.dev.lease import LEASE_ANNOTATION, SessionLease
 from composeplat.dev.replacement import Replacement
 from composeplat.diagnostics import ComposeplatError
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
@@ -27,6 +28,8 @@ JOB: dict[str, Any] = {
 INPUTS = DevWorkloadInputs(
     identity=Identity(environment="shop", namespace="team"), service="web", paths=(), helper="agent"
 )
+FREE = SessionLease({"id": "mine"}, may_take=lambda _: None, may_keep=lambda _: None)
+RECORD = '{"kind": "Job", "name": "web", "replicas": 1}'
 CLAIM = "/api/v1/namespaces/team/persistentvolumeclaims/web-platform-files"
 DEV_WORKLOAD = "/apis/apps/v1/namespaces/team/deployments/web-platform-up"
 
@@ -64,7 +67,7 @@ def test_pods_that_have_ended(
     monkeypatch.setattr("composeplat.dev.replacement._PODS_TIMEOUT_S", 0.2)
     server.answers["/api/v1/namespaces/team/pods"] = given(pod(phase))
     with pytest.raises(ComposeplatError, match="have not ended") if is_waited_for else nullcontext():
-        replacement.replace(INPUTS)
+        replacement.replace(INPUTS, FREE)
 
 
 @pytest.mark.parametrize(("owner", "is_waited_for"), [("c1", True), ("c2", False)])
@@ -90,7 +93,7 @@ def test_a_run_of_a_schedule(
         Api(server.access) as api,
         pytest.raises(ComposeplatError, match="have not ended") if is_waited_for else nullcontext(),
     ):
-        Replacement(api=api, namespace="team", environment="shop", kind="CronJob", name="web").replace(INPUTS)
+        Replacement(api=api, namespace="team", environment="shop", kind="CronJob", name="web").replace(INPUTS, FREE)
 
 
 def test_a_sync_volume_that_is_being_deleted(server: Server, replacement: Replacement) -> None:
@@ -103,7 +106,7 @@ def test_a_sync_volume_that_is_being_deleted(server: Server, replacement: Replac
         server.answers[CLAIM] = refusal(404, "none")
 
     threading.Thread(target=delete).start()
-    replacement.replace(INPUTS)
+    replacement.replace(INPUTS, FREE)
 
     assert server.paths.count(made) == 1
 
@@ -116,7 +119,7 @@ def test_a_sync_volume_that_is_not_deleted(
     server.answers[CLAIM] = Answer(b'{"metadata": {"deletionTimestamp": "2025-06-01T12:00:00Z"}}')
 
     with pytest.raises(ComposeplatError, match="'web-platform-files' is being deleted"):
-        replacement.replace(INPUTS)
+        replacement.replace(INPUTS, FREE)
     assert {asked.method for asked in server.asked} == {"GET"}
 
 
@@ -124,6 +127,7 @@ def dev_workload(annotation: str) -> Answer:
     metadata = {
         "name": "web-platform-up",
         "uid": "d1",
+        "resourceVersion": "7",
         "labels": {"dev.platform.com/up": "web"},
         "annotations": {"dev.platform.com/up-original": annotation},
     }
@@ -168,8 +172,60 @@ def test_a_broken_record_is_made_again(server: Server, replacement: Replacement)
     replacement.planned_replicas = 3
     server.answers[DEV_WORKLOAD] = dev_workload("{")
 
-    replacement.replace(INPUTS)
+    replacement.replace(INPUTS, FREE)
 
     applied = next(json.loads(asked.body) for asked in server.asked if asked.path.startswith(f"{DEV_WORKLOAD}?"))
     record = json.loads(applied["metadata"]["annotations"]["dev.platform.com/up-original"])
     assert record == {"kind": "Job", "name": "web", "replicas": 3}
+
+
+class Lost(Exception):
+    """Another session has the lease, or nobody."""
+
+
+def test_two_sessions_in_the_same_moment(server: Server, replacement: Replacement) -> None:
+    """The lease goes to the dev workload as it was checked: the second session took it from the first."""
+    seen: list[Any] = []
+    by_another = json.loads(dev_workload(RECORD).body)
+    by_another["metadata"] |= {"resourceVersion": "8", "annotations": {LEASE_ANNOTATION: '{"id": "other"}'}}
+
+    def check(found: Any) -> None:
+        seen.append(found)
+        if found["metadata"]["annotations"].get(LEASE_ANNOTATION):
+            raise Lost
+
+    job, left = Answer(json.dumps(JOB).encode()), dev_workload(RECORD)
+    written = refusal(409, "the object has been modified")
+    server.first = [job, left, Answer(b'{"metadata": {}}'), left, written, Answer(json.dumps(by_another).encode())]
+    with pytest.raises(Lost):
+        replacement.replace(INPUTS, SessionLease({"id": "mine"}, may_take=check, may_keep=check))
+
+    (refused,) = [json.loads(asked.body) for asked in server.asked if asked.method == "PATCH"]
+    assert refused["metadata"]["resourceVersion"] == "7"
+    assert [found["metadata"]["resourceVersion"] for found in seen] == ["7", "8"]
+
+
+def test_a_dev_workload_that_its_controller_changes(server: Server, replacement: Replacement) -> None:
+    """A refused write is no loss of the lease."""
+    job, left = Answer(json.dumps(JOB).encode()), dev_workload(RECORD)
+    written = refusal(409, "the object has been modified")
+    server.answers[DEV_WORKLOAD] = left
+    server.first = [job, left, Answer(b'{"metadata": {}}'), left, written]
+
+    replacement.replace(INPUTS, FREE)
+
+    replicas = [json.loads(asked.body)["spec"]["replicas"] for asked in server.asked if asked.method == "PATCH"]
+    assert replicas == [0, 0, 1]
+
+
+def test_a_service_that_is_given_back_while_its_pods_end(server: Server, replacement: Replacement) -> None:
+    """No development container starts beside the pods that the service has again."""
+
+    def lose(_: object) -> None:
+        raise Lost
+
+    with pytest.raises(Lost):
+        replacement.replace(INPUTS, SessionLease({"id": "mine"}, may_take=lambda _: None, may_keep=lose))
+
+    replicas = [json.loads(asked.body)["spec"]["replicas"] for asked in server.asked if asked.method == "PATCH"]
+    assert replicas == [0]

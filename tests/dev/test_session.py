@@ -17,7 +17,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.dev.dev_workload import DevWorkloadInputs
 from composeplat.dev.helper import HelperBuild, HelperImage
-from composeplat.dev.lease import LEASE_ANNOTATION, lease_text
+from composeplat.dev.lease import LEASE_ANNOTATION, SessionLease, lease_text
 from composeplat.dev.link import Link, Session
 from composeplat.dev.replacement import Replacement
 from composeplat.dev.session import Development, UpOptions, _interrupts_left_to
@@ -86,7 +86,7 @@ def development(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("composeplat.toolchain.setup.Toolchain.need", lambda *_: SimpleNamespace(path=Path("/nowhere")))
     monkeypatch.setattr(Target, "identity", lambda _: "cluster")
     monkeypatch.setattr(Development, "_inputs", lambda *_: None)
-    monkeypatch.setattr(Replacement, "replace", lambda *_: None)
+    monkeypatch.setattr(Replacement, "replace", lambda self, _, lease: lease.may_take(self.dev_workload()))
     monkeypatch.setattr(Replacement, "is_outdated", lambda *_: False)
     return Development(
         plan=Mock(
@@ -188,17 +188,14 @@ def test_the_lease_of_a_new_dev_workload(server: Server) -> None:
     inputs = DevWorkloadInputs(
         identity=Identity(environment="shop", namespace="team"), service="web", paths=(), helper="agent"
     )
+    lease = SessionLease({"id": "mine"}, may_take=lambda _: None, may_keep=lambda _: None)
     with Api(server.access) as api:
         replacement = Replacement(api=api, namespace="team", environment="shop", kind="Deployment", name="web")
-        replacement.replace(inputs, {"id": "mine"})
-    changed = [
-        (asked.path.partition("?")[0], json.loads(asked.body)) for asked in server.asked if asked.method == "PATCH"
-    ]
+        replacement.replace(inputs, lease)
+    created, scaled, _ = [asked for asked in server.asked if asked.method == "PATCH"]
 
-    lease = next(number for number, (_, body) in enumerate(changed) if "spec" not in body)
-    scaled = next(number for number, (path, _) in enumerate(changed) if path == f"{DEPLOYMENTS}/web")
-    assert json.loads(changed[lease][1]["metadata"]["annotations"][LEASE_ANNOTATION])["id"] == "mine"
-    assert lease < scaled
+    assert json.loads(json.loads(created.body)["metadata"]["annotations"][LEASE_ANNOTATION])["id"] == "mine"
+    assert scaled.path == f"{DEPLOYMENTS}/web"
 
 
 @pytest.mark.parametrize(
