@@ -19,9 +19,10 @@ from composeplat.components.late_texts import LateTexts, VariableValue
 from composeplat.components.plain_arguments import check_functions, plain_list, plain_mapping
 from composeplat.compose.load import Loaded, find_logins, load_definition
 from composeplat.compose.load.build_inputs import check_builds
-from composeplat.compose.model import Project, Service
+from composeplat.compose.model import IMAGE, Project, Service
 from composeplat.compose.options import Request
 from composeplat.compose.placeholders import has_placeholder, late_hint, show_placeholders
+from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.compose.values import BadValue, parse_image
 from composeplat.compose.variables import asks_registries, looks_secret
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, Severity, dotted, quoted
@@ -165,16 +166,28 @@ def _with_images(project: Project, images: Mapping[str, str]) -> Project:
     for name in images:
         if name not in project.services and name not in project.inactive:
             raise ComposeplatError(f"'images' names a service that the definition does not have: '{name}'")
-    return replace(project, services={name: _with_image(found, images) for name, found in project.services.items()})
+    named = {identity: images[name] for identity, name in builders_of(project).items() if name in images}
+    services = {name: _with_image(found, images, named) for name, found in project.services.items()}
+    return replace(project, services=services)
 
 
-def _with_image(service: Service, images: Mapping[str, str]) -> Service:
-    container = service.container
+def _with_image(service: Service, images: Mapping[str, str], named: Mapping[tuple[str, ...], str]) -> Service:
+    """Return a service with its image, and with the ``named`` ones in hooks and volumes."""
+    hooks = tuple(replace(hook, image=_other(hook.image, named)) for hook in service.container.pre_start)
+    mounts = tuple(
+        replace(mount, source=_other(mount.source, named)) if mount.kind == IMAGE else mount for mount in service.mounts
+    )
+    container = replace(service.container, pre_start=hooks)
+    service = replace(service, container=container, mounts=mounts)
     name = container.image_of or service.name
     found = images.get(name if name in images else container.built_by)
     if found is None:
         return service
     return replace(service, image=found, build=None, container=replace(container, built_by=""))
+
+
+def _other(image: str, named: Mapping[tuple[str, ...], str]) -> str:
+    return named.get(image_identity(image), image) if image else ""
 
 
 def _known(images: Iterable[str]) -> list[str]:

@@ -30,7 +30,13 @@ from composeplat.plan.endpoints import plan_endpoints
 from composeplat.plan.expose import check_exposed, plan_exposed
 from composeplat.plan.file_objects import add_file_mounts, plan_file_objects, required_objects
 from composeplat.plan.identity import Identity
-from composeplat.plan.images import image_with_ports, plan_images, references_of_builds, service_image
+from composeplat.plan.images import (
+    image_with_ports,
+    images_by_identity,
+    plan_images,
+    references_of_builds,
+    service_image,
+)
 from composeplat.plan.limits import check_limits
 from composeplat.plan.networks import (
     isolates,
@@ -85,7 +91,9 @@ class _Common:
     settings: Settings
     shared: Mapping[str, tuple[str, ...]]
     """The volumes that decide the node of each service."""
-    built: frozenset[str]
+    references: frozenset[str]
+    """The names under which built images are pushed."""
+    built: Mapping[tuple[str, ...], BuiltImage]
     early: frozenset[str]
     """The services whose names lead to pods that are not ready too."""
     routed: Mapping[str, tuple[int, ...]] | None
@@ -111,7 +119,8 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         identity=identity,
         settings=settings,
         shared=shared,
-        built=references_of_builds(ordered, settings),
+        references=references_of_builds(ordered, settings),
+        built=images_by_identity(project, settings),
         early=_early_names(project, routed),
         routed=routed if is_isolated else None,
     )
@@ -190,6 +199,7 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
         has_early_name=service.name in common.early,
         read_only_volumes=common.project.read_only_volumes,
         network_labels={} if common.routed is None else network_labels(service, common.project, common.identity),
+        built=common.built,
     )
     template = plan_pod(service, inputs)
     logins = pod_logins(template["spec"], common.settings)
@@ -232,7 +242,7 @@ def _plan_names(service: Service, image: BuiltImage | str, common: _Common) -> l
     own = DesiredObject(
         key=ResourceKey(ResourceKind.SERVICE, clean(service.name)),
         manifest=plan_cluster_service(service, common.identity, has_early_name=service.name in common.early),
-        ports_of=image_with_ports(service, image, common.built),
+        ports_of=image_with_ports(service, image, common.references),
     )
     return [own, *plan_aliases(service, own), *plan_exposed(service, common.identity)]
 

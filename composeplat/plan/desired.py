@@ -9,7 +9,7 @@ and :class:`~composeplat.plan.fingerprint.Fingerprint`. As text, each has the va
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -111,6 +111,16 @@ class ServicePlan:
     """How old an image may be before a deploy looks for a newer one; None keeps it."""
     pod_of: str = ""
     """The service in whose pods it runs, by its cluster name; empty if it has its own."""
+
+    @property
+    def images(self) -> Iterator[BuiltImage | str]:
+        """The image of its container, and those that its pods have before it or in volumes."""
+        yield self.image
+        for desired in self.objects:
+            if desired.key.kind is ResourceKind.WORKLOAD:
+                spec = pod_template(desired.manifest)["spec"]
+                yield from (found.get("image", "") for found in spec.get("initContainers") or ())
+                yield from ((found.get("image") or {}).get("reference", "") for found in spec.get("volumes") or ())
 
     @property
     def group(self) -> str:
@@ -285,7 +295,7 @@ class Plan:
 
     def images_for(self, names: Collection[str]) -> tuple[ImageBuild, ...]:
         """Return the images that some services run, and the images that their builds use."""
-        images = (service.image for service in self.services if service.name in names)
+        images = (image for service in self.services if service.name in names for image in service.images)
         # In a plan of an earlier revision, services run images by digest, and the images of the state are kept.
         needed = {*names, *(image.service for image in images if isinstance(image, BuiltImage))}
         for image in reversed(self.images):

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from composeplat.compose.check import report_inactive
-from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, HostFile, Mount, Service
+from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, HostFile, Mount, Project, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
 from composeplat.compose.placeholders import has_placeholder
 from composeplat.compose.port_values import is_loopback
+from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.diagnostics import MissingPiece
 from composeplat.names import LOADED_LABEL, clean
-from composeplat.plan.desired import BuiltImage, ImageBuild
+from composeplat.plan.desired import BuiltImage, ImageBuild, Manifest
 from composeplat.registry.image_reference import ImageReference, registry_of_prefix
 
 #: The prefix of an additional context that is the image of another service.
@@ -184,6 +185,32 @@ def _building_service(service: Service, services: Mapping[str, Service]) -> Serv
     if _is_built(service):
         return service
     return services[service.container.built_by] if service.container.built_by else None
+
+
+def images_by_identity(project: Project, settings: Settings) -> dict[tuple[str, ...], BuiltImage]:
+    """Return the images that services with ``build`` name, each by all that its names share."""
+    services = project.services
+    return {
+        identity: BuiltImage(name, image_reference(services[name], settings), bool(settings.load_policy))
+        for identity, name in builders_of(project).items()
+    }
+
+
+def use_built_images(spec: Manifest, built: Mapping[tuple[str, ...], BuiltImage], settings: Settings) -> Manifest:
+    """Let init containers and volumes, which name images only, have those that services build."""
+
+    def find(image: BuiltImage | str) -> BuiltImage | None:
+        return built.get(image_identity(image)) if isinstance(image, str) else None
+
+    policy = settings.load_policy
+    containers, volumes = [*spec.get("initContainers", ())], [*spec.get("volumes", ())]
+    for index, container in enumerate(containers):
+        if found := find(container["image"]):
+            containers[index] = {**container, "image": found, **({"imagePullPolicy": policy} if policy else {})}
+    for index, volume in enumerate(volumes):
+        if found := find(volume.get("image", {}).get("reference", "")):
+            volumes[index] = {**volume, "image": {"reference": found, **({"pullPolicy": policy} if policy else {})}}
+    return {key: found for key, found in (("initContainers", containers), ("volumes", volumes)) if found}
 
 
 def references_of_builds(services: Iterable[Service], settings: Settings) -> frozenset[str]:

@@ -22,6 +22,7 @@ from composeplat.plan.container_options import add_pod_options, host_aliases, jo
 from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.identity import Identity
+from composeplat.plan.images import use_built_images
 from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.lifecycle import grace_period, needs_shell, plan_lifecycle
 from composeplat.plan.process_limits import with_limits
@@ -53,6 +54,8 @@ class PodInputs:
     """The name of the service leads to pods that are not ready too."""
     read_only_volumes: frozenset[str] = frozenset()
     network_labels: Mapping[str, str] = field(default_factory=dict)
+    built: Mapping[tuple[str, ...], BuiltImage] = field(default_factory=dict)
+    """The images that services of the definition build, by the identity of their names."""
 
 
 def environment_name(service: Service) -> str:
@@ -129,7 +132,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     init = plan_init_containers(service, inputs.settings, spec["containers"][0], inputs.read_only_volumes)
     has_tools = any(container["name"] == TOOLS_CONTAINER for container in init)
     volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if has_tools else [])]
-    more = {key: found for key, found in (("initContainers", init), ("volumes", volumes)) if found}
+    more = use_built_images({"initContainers": init, "volumes": volumes}, inputs.built, inputs.settings)
     if pod_logins({**spec, **more}, inputs.settings):
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
     spec.update(more)

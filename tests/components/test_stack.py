@@ -399,6 +399,25 @@ def test_an_image_that_another_service_builds(
     assert tuple(pod["containers"][0]["image"] for pod in pods) == expected
 
 
+@pytest.mark.parametrize(("images", "expected"), [({}, DIGEST), ({"web": A_DIGEST}, A_DIGEST)], ids=["built", "given"])
+def test_an_image_of_a_hook_and_a_volume(folder: Folder, images: dict[str, str], expected: str) -> None:
+    """They have the digest of the build that makes it too, or the image that the program gives for its service."""
+    text = """
+services:
+  worker:
+    image: x
+    pre_start: [{image: shop, command: [copy], per_replica: true}]
+    volumes: [{type: image, source: shop, target: /shop}]
+  web: {build: ., image: shop}
+"""
+    folder.write({"compose.yaml": text, "Dockerfile": "FROM x"})
+
+    registered = run(lambda: stack(folder, registry="localhost", builder="mine", images=images, full=True))
+
+    pod = registered.inputs("Deployment", "worker")["spec"]["template"]["spec"]
+    assert (pod["initContainers"][0]["image"], pod["volumes"][0]["image"]["reference"]) == (expected, expected)
+
+
 def test_a_built_image_restarts_dependents(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The annotation for `depends_on.restart` covers the digest and the salted variables of the dependency."""
     depends = "{app: {condition: service_started, restart: true}}"

@@ -12,6 +12,20 @@ from tests.deploy.conftest import SLEEP, Environment
 
 FOLDER = "/sites"
 
+WITH_BUILT = f"""
+x-platform: {{full: true}}
+services:
+  web:
+    image: busybox
+    stop_grace_period: 0
+    command: "{SLEEP}"
+    volumes: [{{type: image, source: shop-site, target: /site}}, "copied:/copied"]
+    pre_start:
+      - {{image: shop-site, command: sh -c "cp /version /copied/version", per_replica: true}}
+  site: {{build: ., image: shop-site, restart: "no", command: "true"}}
+volumes: {{copied: {{}}}}
+"""
+
 
 def project(digest: str, registry: int) -> str:
     return f"""
@@ -45,6 +59,30 @@ def test_an_image_is_a_volume(environment: Environment) -> None:
         assert lines[3:] == ["/public:", "version", "", "/sites/public:", "version"]
     (claim,) = environment.objects("v1", "PersistentVolumeClaim")
     assert claim["metadata"]["annotations"]["example.com/team"] == "shop"
+
+
+def test_an_image_that_another_service_builds(environment: Environment) -> None:
+    """A volume and a hook of each pod have it by its digest, also where one service is deployed, and after a rollback.
+
+    Its name alone is that of an image of Docker Hub, which does not exist, or is someone else's.
+    """
+    environment.write(WITH_BUILT)
+
+    def deploy(version: str, *services: str) -> str:
+        environment.write(f"FROM busybox:1.37\nRUN echo {version} > /version\n", "Dockerfile")
+        environment.deploy("", *services).expect()
+        return seen()
+
+    def seen() -> str:
+        (pod,) = [pod for pod in environment.pods("web") if pod["status"]["phase"] == "Running"]
+        return environment.exec(pod["metadata"]["name"], "cat", "/site/version", "/copied/version")
+
+    assert deploy("first") == "first\nfirst\n"
+    assert deploy("second", "web") == "second\nsecond\n"
+    environment.deploy().expect()
+    assert "nothing changed" in environment.deploy().expect().stderr
+    environment.platform("rollback", "1", "--yes").expect()
+    assert seen() == "first\nfirst\n"
 
 
 def push_site(environment: Environment, version: str) -> str:

@@ -319,7 +319,9 @@ def test_sessions_of_three_machines_in_the_same_moment(shop: Environment) -> Non
 def test_a_service_is_given_back_while_its_own_pods_end(environment: Environment) -> None:
     """The session elsewhere that waits for their end starts no container beside the ones that come back."""
     write_sources(environment)
-    slow = SHOP.replace("httpd -f -p 80 -h /app", """sh -c "trap '' TERM; httpd -p 80 -h /app; while :; do sleep 1; done" """)
+    slow = SHOP.replace(
+        "httpd -f -p 80 -h /app", """sh -c "trap '' TERM; httpd -p 80 -h /app; while :; do sleep 1; done" """
+    )
     environment.deploy(slow.replace("stop_grace_period: 0", "stop_grace_period: 20s", 1)).expect()
     session = start_elsewhere(environment)
 

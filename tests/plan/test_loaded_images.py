@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import ANY
 
+from composeplat.plan.desired import BuiltImage
+from composeplat.plan.templates import pod_template
 from tests.conftest import Project
 
 FILE = """\
@@ -45,3 +48,24 @@ def test_a_registry_comes_first(project: Project) -> None:
     """With a registry, of the user or of the cluster, images are pushed and pulled."""
     assert set(policies(project, load_policy="Never", registry="localhost:5001").values()) == {""}
     assert set(policies(project, load_policy="Never", default_registry="localhost:5001").values()) == {""}
+
+
+def test_a_hook_and_a_volume_with_a_loaded_image(project: Project) -> None:
+    """No registry has an image that another service builds and that is loaded, so neither of them pulls it."""
+    text = """\
+services:
+  web:
+    image: busybox
+    volumes: [{type: image, source: site, target: /site}]
+    pre_start: [{image: site, command: [copy], per_replica: true}]
+  site: {build: ., image: site}
+"""
+    reading = project({"compose.yaml": text, "Dockerfile": "FROM scratch\n"}).read(full=True, load_policy="Never")
+    assert reading.plan is not None, reading.messages
+    web = next(service for service in reading.plan.services if service.name == "web")
+    (spec,) = (pod_template(found.manifest)["spec"] for found in web.objects if found.kind == "Deployment")
+    built = BuiltImage("site", "site", is_loaded=True)
+
+    assert [(found["image"], found["imagePullPolicy"]) for found in spec["initContainers"]] == [(built, "Never")]
+    assert spec["volumes"] == [{"name": ANY, "image": {"reference": built, "pullPolicy": "Never"}}]
+    assert [image.service for image in reading.plan.images_for(["web"])] == ["site"]
