@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.dev.dev_workload import DevWorkloadInputs
+from composeplat.dev.dev_workload import DevWorkloadInputs, fingerprint
 from composeplat.dev.lease import LEASE_ANNOTATION, SessionLease
 from composeplat.dev.replacement import Replacement
 from composeplat.diagnostics import ComposeplatError
@@ -29,6 +29,7 @@ INPUTS = DevWorkloadInputs(
     identity=Identity(environment="shop", namespace="team"), service="web", paths=(), helper="agent"
 )
 FREE = SessionLease({"id": "mine"}, may_take=lambda _: None, may_keep=lambda _: None)
+RUNNING: dict[str, Any] = {**JOB["spec"], "suspend": False}
 RECORD = '{"kind": "Job", "name": "web", "replicas": 1}'
 CLAIM = "/api/v1/namespaces/team/persistentvolumeclaims/web-platform-files"
 DEV_WORKLOAD = "/apis/apps/v1/namespaces/team/deployments/web-platform-up"
@@ -174,9 +175,7 @@ def test_a_broken_record_is_made_again(server: Server, replacement: Replacement)
 
     replacement.replace(INPUTS, FREE)
 
-    applied = next(json.loads(asked.body) for asked in server.asked if asked.path.startswith(f"{DEV_WORKLOAD}?"))
-    record = json.loads(applied["metadata"]["annotations"]["dev.platform.com/up-original"])
-    assert record == {"kind": "Job", "name": "web", "replicas": 3}
+    assert recorded_replicas(server) == 3
 
 
 class Lost(Exception):
@@ -229,3 +228,43 @@ def test_a_service_that_is_given_back_while_its_pods_end(server: Server, replace
 
     replicas = [json.loads(asked.body)["spec"]["replicas"] for asked in server.asked if asked.method == "PATCH"]
     assert replicas == [0]
+
+
+def test_a_service_that_has_pods_of_its_own_again(server: Server, replacement: Replacement) -> None:
+    """After a deploy, its number of pods is that of the deploy, and no more the one that was recorded."""
+    server.answers |= {
+        DEV_WORKLOAD: dev_workload('{"kind": "Job", "name": "web", "replicas": 0}'),
+        "/apis/batch/v1/namespaces/team/jobs/web": Answer(json.dumps({**JOB, "spec": RUNNING}).encode()),
+    }
+
+    replacement.replace(INPUTS, FREE)
+
+    assert recorded_replicas(server) == 1
+
+
+def test_the_number_of_pods_stays_recorded(server: Server, replacement: Replacement) -> None:
+    """The workload of a service under development has none, and `down` gives it those that it had."""
+    server.answers[DEV_WORKLOAD] = dev_workload('{"kind": "Job", "name": "web", "replicas": 1}')
+
+    replacement.replace(INPUTS, FREE)
+
+    assert recorded_replicas(server) == 1
+
+
+def test_what_is_deployed_again(server: Server, replacement: Replacement) -> None:
+    """A workload with pods, or with another template than the recorded; none is none, and nothing to follow."""
+    recorded = json.loads(dev_workload(RECORD).body)
+    recorded["metadata"]["annotations"]["dev.platform.com/up-template"] = fingerprint(JOB)
+    found = []
+    for workload in (JOB, {**JOB, "spec": RUNNING}, {**JOB, "spec": {**JOB["spec"], "template": {"spec": {}}}}):
+        server.answers["/apis/batch/v1/namespaces/team/jobs/web"] = Answer(json.dumps(workload).encode())
+        found.append(replacement.is_outdated(recorded))
+    server.answers["/apis/batch/v1/namespaces/team/jobs/web"] = refusal(404, "none")
+
+    assert found == [False, True, True]
+    assert not replacement.is_outdated(recorded)
+
+
+def recorded_replicas(server: Server) -> int:
+    applied = next(json.loads(asked.body) for asked in server.asked if asked.path.startswith(f"{DEV_WORKLOAD}?"))
+    return int(json.loads(applied["metadata"]["annotations"]["dev.platform.com/up-original"])["replicas"])

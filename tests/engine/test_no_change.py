@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -26,12 +29,12 @@ from composeplat.engine.no_change import (
     unchanged_resources,
 )
 from composeplat.engine.no_change_inputs import _variables, _versions
-from composeplat.engine.no_change_look import Look, take_look
+from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, object_keys
 from composeplat.plan import Plan
 from composeplat.registry.exposed_ports import ExposedPorts
-from tests.cluster.objects import Server, given, refusal
+from tests.cluster.objects import Answer, Server, given, refusal
 from tests.conftest import Project
 
 DIGESTER = Digester(b"key")
@@ -81,12 +84,22 @@ def test_a_digest_needs_the_key() -> None:
         (frozenset({"a"}), ["a"]),
         (b"a", "a"),
         ("\udcff", "?"),
+        (MappingProxyType({"a": 1}), MappingProxyType({"a": 2})),
+        (frozenset({"a"}), frozenset({"b"})),
+        (Path("a"), Path("b")),
+        (Path("a"), "a"),
+        (RECORD, replace(RECORD, resources=8)),
     ],
-    ids=["type", "absence", "order", "set", "bytes", "no-text"],
+    ids=["type", "absence", "order", "set", "bytes", "no-text", "mapping", "member", "path", "path-or-text", "record"],
 )
 def test_different_values_have_different_digests(value: object, other: object) -> None:
     """A digest has the types of values, and their order where that counts."""
     assert DIGESTER.digest(value) != DIGESTER.digest(other)
+
+
+def test_a_set_has_no_order() -> None:
+    """Nor has it a digest of its own in each process, which hashes texts in another way."""
+    assert DIGESTER.digest(frozenset({0, 8})) == DIGESTER.digest(frozenset({8, 0}))
 
 
 def test_a_plan_has_a_digest(project: Project) -> None:
@@ -358,3 +371,28 @@ def test_a_look_of_a_user_with_few_rights(project: Project, kind: str, *, is_ref
         if is_refused:
             expected.enter_context(pytest.raises(ApiError, match="forbidden"))
         assert take_look(server.access, plan, (), pods=True).objects == {}
+
+
+def test_a_look_at_objects_by_name(project: Project) -> None:
+    """Those that have no label of the environment are got by their names; what is not there is left out."""
+    secrets = f"/api/v1/namespaces/{planned(project).namespace}/secrets"
+    record = {"metadata": {"name": "record", "uid": "1"}}
+    answers = {f"{secrets}/record": Answer(json.dumps(record).encode()), f"{secrets}/none": refusal(404, "none")}
+    with Server(answers, otherwise=given()) as server:
+        look = take_look(server.access, planned(project), [("Secret", "record"), ("Secret", "none")], pods=False)
+
+    assert look.objects == {("Secret", "record"): record}
+
+
+def test_ports_on_which_nothing_listens() -> None:
+    """A refused connection says so; any answer, and none that could be had, does not."""
+    pods = "/api/v1/namespaces/team/pods"
+    refused = refusal(503, "error trying to reach service: dial tcp 10.0.0.1:80: connect: connection refused")
+    answers = {
+        f"{pods}/closed:80/proxy/": refused,
+        f"{pods}/hidden:80/proxy/": refusal(403, "cannot get resource pods/proxy"),
+    }
+    asked = [("closed", 80), ("open", 80), ("hidden", 80)]
+    with Server(answers, otherwise=given()) as server:
+        assert find_silent_ports(server.access, "team", asked) == [("closed", 80)]
+        assert find_silent_ports(server.access, "team", asked[1:]) == []

@@ -12,6 +12,7 @@ from composeplat.engine.preflight import (
     KINDS,
     LiveState,
     belongs_to,
+    built_images,
     check_live_state,
     cluster_of,
     known_to_state,
@@ -19,6 +20,7 @@ from composeplat.engine.preflight import (
     missing_from_cluster,
     object_keys,
     rename_replaced,
+    resources_of_others,
     unknown_to_state,
     unused_claims,
     volumes_to_replace,
@@ -547,6 +549,35 @@ def test_a_missing_claim() -> None:
 def test_nothing_in_the_state(state: Mapping[str, Any]) -> None:
     """A state without resources misses nothing and knows nothing."""
     assert (missing_from_cluster(state, LiveState()), known_to_state(state)) == ([], set())
+
+
+def test_images_that_were_built() -> None:
+    """An image whose build has failed has no ID, and other resources are no images."""
+    state = {
+        "resources": [
+            {"type": "docker-build:index:Image", "urn": "built", "id": "sha256:1"},
+            {"type": "docker-build:index:Image", "urn": "failed", "id": ""},
+            {"type": "kubernetes:core/v1:Secret", "urn": "secret", "id": "team/web-env"},
+        ]
+    }
+    assert built_images(state) == {"built"}
+
+
+def test_resources_of_another_program() -> None:
+    """Those of the platform's program are below its component, or Pulumi's own; all others are named."""
+    kinds = {
+        "pulumi:pulumi:Stack": "demo-team",
+        "pulumi:providers:kubernetes": "cluster",
+        "composeplat:index:ComposeStack": "demo",
+        "composeplat:index:ComposeStack$composeplat:index:Service": "demo-service/web",
+        "aws:s3/bucket:Bucket": "uploads",
+    }
+    resources = [
+        {"type": kind.rpartition("$")[2], "urn": f"urn:pulumi:team::demo::{kind}::{name}"}
+        for kind, name in kinds.items()
+    ]
+    assert resources_of_others({"resources": resources}, "demo") == ["aws:s3/bucket:Bucket 'uploads'"]
+    assert resources_of_others({}, "demo") == []
 
 
 def test_known_to_state() -> None:
