@@ -268,3 +268,41 @@ def test_what_is_deployed_again(server: Server, replacement: Replacement) -> Non
 def recorded_replicas(server: Server) -> int:
     applied = next(json.loads(asked.body) for asked in server.asked if asked.path.startswith(f"{DEV_WORKLOAD}?"))
     return int(json.loads(applied["metadata"]["annotations"]["dev.platform.com/up-original"])["replicas"])
+
+
+def dev_pod() -> dict[str, Any]:
+    owners = [{"kind": "ReplicaSet", "name": "web-platform-up-1", "uid": "r1", "controller": True}]
+    return {"metadata": {"name": "web-platform-up-1-x", "ownerReferences": owners}, "status": {"phase": "Running"}}
+
+
+def test_the_own_pods_start_after_the_development_container(
+    server: Server, replacement: Replacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both would write to one volume: while the container runs, the service is not given back."""
+    monkeypatch.setattr("composeplat.dev.replacement._PODS_TIMEOUT_S", 0.2)
+    owner = {"metadata": {"name": "web-platform-up-1", "ownerReferences": [{"kind": "Deployment", "uid": "d1"}]}}
+    server.answers |= {
+        DEV_WORKLOAD: dev_workload(RECORD),
+        "/apis/apps/v1/namespaces/team/replicasets/web-platform-up-1": Answer(json.dumps(owner).encode()),
+        "/api/v1/namespaces/team/pods": given(dev_pod()),
+    }
+    with pytest.raises(ComposeplatError, match="its development container of service 'web' has not ended"):
+        replacement.restore(volumes=True)
+
+    (stopped,) = [asked for asked in server.asked if asked.method != "GET"]
+    assert (stopped.path, json.loads(stopped.body)["spec"]) == (DEV_WORKLOAD, {"replicas": 0})
+
+
+@pytest.mark.parametrize(("volumes", "deleted"), [(False, [DEV_WORKLOAD]), (True, [DEV_WORKLOAD, CLAIM])], ids=str)
+def test_a_service_is_given_back(
+    server: Server, replacement: Replacement, *, volumes: bool, deleted: list[str]
+) -> None:
+    """It has its pods before the record of their number goes; its synced files go only where that is asked for."""
+    server.answers[DEV_WORKLOAD] = dev_workload(RECORD)
+
+    assert replacement.restore(volumes=volumes)
+
+    changes = [(asked.method, asked.path) for asked in server.asked if asked.method != "GET"]
+    job = "/apis/batch/v1/namespaces/team/jobs/web"
+    assert changes[:2] == [("PATCH", DEV_WORKLOAD), ("PATCH", job)]
+    assert [path for method, path in changes if method == "DELETE"] == deleted

@@ -17,6 +17,7 @@ from composeplat.engine.deletion import (
     delete,
     delete_conflicting,
     delete_leftovers,
+    delete_volume,
     wait_for_namespace,
     wait_for_pods,
     wait_until_deleted,
@@ -31,6 +32,7 @@ from composeplat.engine.target import Target
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from tests.cluster.objects import NAMESPACE, Answer, Server, deployment, given, lost, pod, refusal, replica_set, running
+from tests.conftest import Project
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 JOB = f"{JOBS}/task"
@@ -138,6 +140,31 @@ def test_replaceable_objects_are_kept(server: Server, api: Api, stack: Stack, ki
     delete_conflicting(stack, api, plan(manifest(kind)), live_state, state, DeployOptions())
 
     assert server.asked == []
+
+
+def test_a_volume_is_deleted_with_its_users(
+    server: Server, api: Api, stack: Stack, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only they go: other volumes, and the services that have those, stay; a note names the volume before."""
+    notes: list[str] = []
+    monkeypatch.setattr(stack, "note", notes.append)
+    text = """
+services:
+  web: {image: x, volumes: ["uploads:/up"]}
+  worker: {image: x, volumes: ["uploads:/up"], restart: "no"}
+  db: {image: x, volumes: ["data:/data"]}
+volumes: {data: {}, uploads: {}}
+"""
+    plan = project(text).read().plan
+    assert plan is not None
+    server.otherwise = GONE
+
+    delete_volume(stack, api, plan, "uploads")
+
+    assert {path.partition(f"{NAMESPACE}/")[2] for path in asked(server, "DELETE")} == {
+        "statefulsets/web", "jobs/worker", "persistentvolumeclaims/uploads",
+    }  # fmt: skip
+    assert notes == ["deleting volume uploads and its data"]
 
 
 def test_a_deletion_is_waited_for(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
