@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from composeplat.cluster.snapshot import WORKLOAD_KINDS
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, others_in_pods
 from composeplat.components.resource_names import ResourceName, belongs_to_stack
 from composeplat.compose.model import DependencyCondition
 from composeplat.engine.dev_workloads import read_replicas, replicas_patch
@@ -143,7 +143,8 @@ def with_present_claims(inputs: Inputs, state: Mapping[str, Any]) -> Inputs:
 def restore_plan(facts: Facts, inputs: Inputs, present: Plan) -> Plan:
     """Make the plan of a revision, with revealed inputs; its settings are those of the present plan."""
     services = {name: _service(name, found, inputs) for name, found in facts["services"].items()}
-    restored = {name: service for name, service in services.items() if service.objects or service.pod_of}
+    inside = _in_pods(services.values())
+    restored = {name: service for name, service in services.items() if service.objects or name in inside}
     restored |= {name: service for name, service in _unknown_services(facts, inputs).items() if name not in restored}
     names = {service.name for service in restored.values()}
     return replace(
@@ -178,6 +179,12 @@ def _service(name: str, facts: Facts, inputs: Inputs) -> ServicePlan:
         start_period=facts["start_period"],
         pod_of=facts["pod_of"],
     )
+
+
+def _in_pods(services: Iterable[ServicePlan]) -> set[str]:
+    """Return the services that run in pods of others, by their cluster names."""
+    objects = (desired for service in services for desired in service.objects if desired.kind in WORKLOAD_KINDS)
+    return {name for desired in objects for name in others_in_pods(desired.manifest)}
 
 
 def _unknown_services(facts: Facts, inputs: Inputs) -> dict[str, ServicePlan]:

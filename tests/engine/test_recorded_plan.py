@@ -107,9 +107,31 @@ def test_parts_without_objects_are_left_out(plan: Plan) -> None:
 
     found = restored(record_plan(plan, state, (), None), plan)
 
-    assert {service.name for service in found.services} == {"My_Web", "job", "helper"}
+    assert {service.name for service in found.services} == {"My_Web", "job"}
     assert found.volumes == ()
     assert found.edges == ()
+
+
+def test_a_service_in_pods_that_did_not_run(plan: Plan) -> None:
+    """A deploy of another service leaves it out with the service of its pods: a rollback would wait for it."""
+    state = state_of(plan)
+    whole = restored(record_plan(plan, state, ["job"], None), plan)
+    state["resources"] = [found for found in state["resources"] if "workload/job" in found["urn"]]
+
+    alone = restored(record_plan(plan, state, ["job"], None), plan)
+
+    assert "helper" in {service.name for service in whole.services}
+    assert {service.name for service in alone.services} == {"job"}
+
+
+def test_a_service_without_objects_in_the_pods_of_another(plan: Plan) -> None:
+    """Its container is in the pods that are restored."""
+    state = state_of(plan)
+    state["resources"] = [found for found in state["resources"] if not found["urn"].endswith("/helper")]
+
+    found = restored(record_plan(plan, state, (), None), plan)
+
+    assert "helper" in {service.name for service in found.services}
 
 
 def test_a_deploy_of_some_services(project: Project, plan: Plan) -> None:
