@@ -85,13 +85,12 @@ class AdoptionSteps:
             for found in self._replica_sets(api, entry):
                 owners.add(found["metadata"]["uid"])
                 if entry.is_in_place:
-                    api.patch(self._object_path("apps/v1", "ReplicaSet", found), patch, dry_run=dry_run)
+                    _patch_if_there(api, self._object_path("apps/v1", "ReplicaSet", found), patch, dry_run=dry_run)
             for pod in api.items(kind_path("v1", "Pod", self.plan.namespace)):
                 if _owners(pod) & owners and "deletionTimestamp" not in pod["metadata"]:
-                    api.patch(self._object_path("v1", "Pod", pod), patch, dry_run=dry_run)
+                    _patch_if_there(api, self._object_path("v1", "Pod", pod), patch, dry_run=dry_run)
         except ApiError as error:
-            if error.status != http.client.NOT_FOUND:
-                raise _refusal(entry, error) from error
+            raise _refusal(entry, error) from error
 
     def _replica_sets(self, api: Api, entry: Adoption) -> list[Object]:
         """List the ReplicaSets of a workload; those that it has left behind have our labels."""
@@ -133,7 +132,7 @@ class AdoptionSteps:
             self._label_pods(api, entry)
             for found in self._replica_sets(api, entry):
                 patch = {"spec": {"template": {"metadata": {"labels": self._pod_labels(entry)}}}}
-                api.patch(self._object_path("apps/v1", "ReplicaSet", found), patch)
+                _patch_if_there(api, self._object_path("apps/v1", "ReplicaSet", found), patch)
 
     def _stop(self, api: Api, entry: Adoption) -> None:
         """Scale a workload to zero, and wait until its pods have ended: they may write to the same volume."""
@@ -188,6 +187,15 @@ class AdoptionSteps:
 
 def _labels(plan: Plan) -> dict[str, str]:
     return {MANAGED_BY_LABEL: MANAGED_BY, ENVIRONMENT_LABEL: plan.environment}
+
+
+def _patch_if_there(api: Api, path: str, patch: Object, *, dry_run: bool = False) -> None:
+    """Change an object that its controller may have deleted since it was listed."""
+    try:
+        api.patch(path, patch, dry_run=dry_run)
+    except ApiError as error:
+        if error.status != http.client.NOT_FOUND:
+            raise
 
 
 def _owners(found: Object) -> set[str]:
