@@ -15,7 +15,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import wait_for
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, has_ended
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.adoption import Action, Adoption, LiveObjects
 from composeplat.engine.adoption_fields import mark_patch
@@ -140,8 +140,13 @@ class AdoptionSteps:
         api.patch(self._path(entry), _stop_patch(api.get(self._path(entry))))
         owners = {self._uid(entry), *(found["metadata"]["uid"] for found in self._replica_sets(api, entry))}
         path = kind_path("v1", "Pod", self.plan.namespace)
-        have_ended = wait_for(api, path, lambda pods: not any(_owners(p) & owners for p in pods), Deadline(_TIMEOUT_S))
-        _expect(f"the pods of {entry.kind} '{entry.name}' have not ended", is_done=have_ended)
+
+        def have_ended(pods: list[Object]) -> bool:
+            # No controller deletes pods that were evicted.
+            return not any(_owners(pod) & owners and not has_ended(pod) for pod in pods)
+
+        is_done = wait_for(api, path, have_ended, Deadline(_TIMEOUT_S))
+        _expect(f"the pods of {entry.kind} '{entry.name}' have not ended", is_done=is_done)
 
     def _wait(self, is_done: Callable[[], bool], failure: str) -> None:
         _expect(failure, is_done=poll(is_done, Deadline(_TIMEOUT_S), interval_s=_POLL_INTERVAL_S))

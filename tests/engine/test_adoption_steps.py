@@ -10,6 +10,7 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
+from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import adoption_steps
 from composeplat.engine.adoption import Action, Adoption, LiveObjects
 from composeplat.engine.adoption_steps import AdoptionSteps
@@ -60,7 +61,11 @@ def pod(name: str, phase: str = "Running") -> dict[str, Any]:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cluster, Key], AdoptionSteps]:
     def make(cluster: Cluster, successor: Key) -> AdoptionSteps:
+        def wait(api: Cluster, path: str, check: Callable[[list[dict[str, Any]]], bool], _: object) -> bool:
+            return check(api.items(path))
+
         monkeypatch.setattr(adoption_steps, "Api", lambda _: nullcontext(cluster))
+        monkeypatch.setattr(adoption_steps, "wait_for", wait)
         return AdoptionSteps(
             access=Access(host="", port=0),
             plan=Plan(environment="demo", namespace="team"),
@@ -86,3 +91,14 @@ def test_a_replica_set_that_is_gone(steps: Callable[[Cluster, Key], AdoptionStep
     steps(cluster, ("Deployment", "db")).hand_over(("Deployment", "db"))
 
     assert cluster.patched == ["db-1-a", "delete", "db-1-a"]
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_pods_that_have_ended(steps: Callable[[Cluster, Key], AdoptionSteps], phase: str) -> None:
+    """A workload without pods keeps those that were evicted: nothing is waited for."""
+    steps(Cluster(pod("db-1-a", phase)), ("StatefulSet", "db")).hand_over(("StatefulSet", "db"))
+
+
+def test_a_pod_that_runs(steps: Callable[[Cluster, Key], AdoptionSteps]) -> None:
+    with pytest.raises(ComposeplatError, match="the pods of Deployment 'db' have not ended"):
+        steps(Cluster(pod("db-1-a")), ("StatefulSet", "db")).hand_over(("StatefulSet", "db"))
