@@ -53,7 +53,8 @@ class BuiltUsers:
         with stack.interrupts:
             stack.workspace.prepare(builds=False)
             alone = self.planned.plan.images_only
-            return references_of(alone, alone.images, stack.state)
+            with stack.workspace.lock("preview"):
+                return references_of(alone, alone.images, stack.state)
 
     def make_plan(self, choice: Choice, images: Mapping[str, str]) -> Planned | None:
         """Return the plan with the numbers of the users; None once messages are shown that are errors.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.build_files import Doubt
 from composeplat.engine.builder import builder_variables
 from composeplat.engine.no_change import Digester, Record, doubt_about_inputs, doubt_about_state
@@ -95,7 +96,7 @@ class BuildCheck:
                 state = self.stack.state
                 raise_doubt(doubt_about_state(state, has_changes=False))
                 raise_doubt("" if record.state == self._digest(state) else "the state has other images")
-            except Doubt as doubt:
+            except (Doubt, ComposeplatError) as doubt:
                 logger.debug("Pulumi has to look for changed images: %s", doubt)
                 return None
         self.stack.stop_if_interrupted()

@@ -256,7 +256,12 @@ class Workspace:
         if path is not None:
             if not path.exists():
                 return None
-            checkpoint: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["checkpoint"]
+            try:
+                checkpoint: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["checkpoint"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ComposeplatError(
+                    f"the state in '{path}' is broken", "run this again: it begins with the last copy of the state"
+                ) from error
             return checkpoint.get("latest") or {}
         return self._export()
 

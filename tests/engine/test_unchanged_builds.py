@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine import unchanged_builds
 from composeplat.engine.build_files import Doubt
+from composeplat.engine.no_change import Digester, Record
 from composeplat.engine.pulumi_args import image_urn
-from composeplat.engine.unchanged_builds import image_facts, references_of
+from composeplat.engine.stack import Stack
+from composeplat.engine.unchanged_builds import BuildCheck, image_facts, references_of
 from composeplat.plan import Plan
 from tests.conftest import Project
 
@@ -56,3 +63,22 @@ def test_images_that_were_not_built(plan: Plan) -> None:
     whole["resources"][0]["id"] = ""
     with pytest.raises(Doubt, match="was not built"):
         image_facts(plan, plan.images, whole)
+
+
+def test_a_broken_state(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Pulumi is asked, whose lock puts the last copy in its place."""
+
+    class Broken(SimpleNamespace):
+        @property
+        def state(self) -> dict[str, Any]:
+            raise ComposeplatError("the state is broken")
+
+    workspace = SimpleNamespace(folder=tmp_path, hold_lock=lambda _: nullcontext())
+    stack = cast("Stack", Broken(workspace=workspace))
+    record = Record(inputs={"a": "b"}, parts={}, state="", objects={}, resources=1)
+    monkeypatch.setattr(unchanged_builds, "read_record", lambda *_: record)
+    check = BuildCheck(
+        stack=stack, plan=plan, images=plan.images, digester=Digester(b"x"), began_ns=0, inputs=record.inputs
+    )
+
+    assert check.find_unchanged() is None

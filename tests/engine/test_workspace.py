@@ -31,12 +31,16 @@ from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.moved_mark import is_begun, mark_begun, mark_moved
 from composeplat.engine.operation_log import read_operation
+from composeplat.engine.operations import rollback
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange
 from composeplat.engine.pulumi_errors import Busy, broke_off, explain, is_refused
 from composeplat.engine.pulumi_process import Interrupted, PulumiRunner
+from composeplat.engine.revisions import Result, Revision
+from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
+from composeplat.plan.desired import Plan
 from composeplat.system.processes import ProcessId
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
@@ -466,6 +470,63 @@ def test_a_state_that_can_not_be_read(workspace: Workspace, broken: bytes) -> No
     assert urns(workspace) == ["b"]
     assert workspace.was_cut_off
     assert state.with_name("team.json.broken").read_bytes() == broken
+
+
+def test_a_state_that_breaks_during_an_operation(workspace: Workspace) -> None:
+    """It is an error with its place, behind that of Pulumi; the next operation begins with the last copy."""
+    state = write_state(workspace, "a")
+    lock_once(workspace)
+    state.write_text('{"version": 3, "check')
+
+    with pytest.raises(ComposeplatError, match=f"the state in '{state}' is broken"):
+        workspace.read_state()
+
+    lock_once(workspace)
+    assert urns(workspace) == ["a"]
+
+
+@pytest.fixture
+def rolling(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    """A stack with one revision, whose objects need not be decrypted."""
+    sections = ("services", "volumes", "networks", "files", "endpoints", "edges", "required")
+    revision = Revision(number=1, command="deploy", result=Result.DONE, who="ann", has_values=True)
+    facts: dict[str, Any] = {"inputs": {}, "plan": {section: {} for section in sections}}
+    monkeypatch.setattr(rollback, "Api", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(rollback, "read_history", lambda *_: [revision])
+    monkeypatch.setattr(rollback, "read_facts", lambda *_: facts)
+    monkeypatch.setattr(rollback, "reveal_inputs", lambda *_: {})
+    monkeypatch.setattr(Workspace, "prepare", lambda *_, **__: answering(workspace))
+    return Stack(
+        environment_name="shop",
+        namespace="team",
+        target=workspace.target,
+        variables=workspace.environment,
+        _workspace=workspace,
+    )
+
+
+def test_a_rollback_after_a_broken_state(workspace: Workspace, rolling: Stack) -> None:
+    """It begins with the last copy, as a deploy does."""
+    state = write_state(workspace)
+    lock_once(workspace)
+    state.write_text("{")
+
+    target = rollback.find_target(rolling, Plan(environment="shop", namespace="team"), 1)
+
+    assert target.revision.number == 1
+    assert workspace.read_state() == {**SECRETS, "resources": []}
+
+
+def test_a_rollback_after_an_interrupted_change_of_the_passphrase(workspace: Workspace, rolling: Stack) -> None:
+    """The secrets of the revision are revealed with the passphrase that the state has."""
+    write_state(workspace)
+    change = PassphraseChange(workspace.folder)
+    change.begin("new", "v1:abc=", is_ours=True)
+
+    rollback.find_target(rolling, Plan(environment="shop", namespace="team"), 1)
+
+    assert workspace.runner.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(change.file)
+    assert not change.is_pending
 
 
 def test_a_state_that_may_not_be_read(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

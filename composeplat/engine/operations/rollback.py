@@ -58,7 +58,7 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
         if number is None:
             _note_left_out(stack, left_out(revisions, revision))
         stack.workspace.prepare(builds=bool(present.images))
-        with stack.workspace.hold_lock("rollback"):
+        with stack.workspace.lock("preview"):
             stack.check_cluster()
             facts = read_facts(api, stack, revision)
             state = stack.state
