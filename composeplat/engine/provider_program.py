@@ -132,13 +132,16 @@ def _ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_PERIOD_S)
-        kill_session(process.pid)
-        process.wait()
-        wait_for_end(process.pid, Deadline(_GRACE_PERIOD_S))
+        try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE_PERIOD_S)
+        finally:
+            # The second Ctrl-C is raised here.
+            kill_session(process.pid)
+            process.wait()
+            wait_for_end(process.pid, Deadline(_GRACE_PERIOD_S))
         raise
     finally:
         for stream in (process.stdin, process.stdout, process.stderr):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from composeplat.engine.provider_program import (
     ProviderInterrupted,
     find_program,
 )
+from composeplat.system.signals import handle_signals
 from tests.engine.fakes import comes_true
 
 SAY = """\
@@ -181,6 +183,32 @@ time.sleep(60)
     child = Path("/proc") / mark.read_text() / "cmdline"
     assert ended.exists()
     assert comes_true(lambda: not child.exists() or not child.read_text())
+
+
+class SecondInterrupt(BaseException):
+    """Raised by a signal, wherever the program is waited for."""
+
+
+def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
+    """It comes while a program that ignores the first one is waited for: the program must not run on."""
+    pid = tmp_path / "pid"
+    note = f"open({str(pid)!r}, 'w').write(str(os.getpid()))"
+    body = f"signal.signal(signal.SIGTERM, signal.SIG_IGN); {note}; time.sleep(60)"
+
+    def interrupt(*_: object) -> None:
+        raise SecondInterrupt
+
+    def is_interrupted() -> bool:
+        if not pid.exists() or not pid.read_text():
+            return False
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        return True
+
+    with handle_signals({signal.SIGALRM: interrupt}), pytest.raises(SecondInterrupt):
+        program(tmp_path, body, is_interrupted=is_interrupted).run(["up"], lambda _: None)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 def test_a_child_that_keeps_the_output_open(tmp_path: Path) -> None:
