@@ -45,7 +45,7 @@ from composeplat.engine.no_change_inputs import SWITCH, gather_inputs
 from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState
-from composeplat.engine.provenance import record_key
+from composeplat.engine.provenance import record_key, recorded_project
 from composeplat.engine.pulumi_flags import doubt_about_flags
 from composeplat.engine.rollout import endpoint_ports
 from composeplat.engine.stack import Stack
@@ -178,8 +178,10 @@ class NoChangeCheck:
             raise_doubt(doubt_about_changes_since(self.began_ns, self.plan.images))
         raise_doubt(doubt_about_state(self.stack.state, has_changes=has_changes))
         look = self._look(pods=False)
-        if self.stack.claim is not None and record_key(self.plan.environment) not in look.objects:
-            raise Doubt("the namespace has no record of the project")
+        if self.stack.claim is not None:
+            known = recorded_project(look.objects.get(record_key(self.plan.environment)))
+            if known is None or known.key != self.stack.claim.project.key:
+                raise Doubt("the namespace has no record of the project")
         raise_doubt(doubt_about_objects(self.plan, LiveState(object_metadata=look.objects)))
         record = Record(
             inputs=self.inputs,

@@ -8,7 +8,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from composeplat.cluster.api import ApiError
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.snapshot import Snapshot
+from composeplat.compose.project_id import ProjectId
 from composeplat.engine.no_change import (
     Digester,
     Record,
@@ -28,10 +29,12 @@ from composeplat.engine.no_change import (
     doubt_about_state,
     unchanged_resources,
 )
+from composeplat.engine.no_change_check import NoChangeCheck
 from composeplat.engine.no_change_inputs import _variables, _versions
 from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, object_keys
+from composeplat.engine.provenance import Claim
 from composeplat.plan import Plan
 from composeplat.registry.exposed_ports import ExposedPorts
 from tests.cluster.objects import Answer, Server, given, refusal
@@ -57,7 +60,8 @@ def planned(project: Project, service: str = "", more: str = "", **options: Any)
 
 
 def live(plan: Plan) -> dict[tuple[str, str], dict[str, Any]]:
-    return {key: {"metadata": {"name": key[1], "labels": OURS, "uid": "1"}} for key in object_keys(plan.objects)}
+    more = {"labels": OURS, "uid": "1", "resourceVersion": "1"}
+    return {key: {"metadata": {"name": key[1], **more}} for key in object_keys(plan.objects)}
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
@@ -356,6 +360,37 @@ def test_the_status_of_services(project: Project) -> None:
     }  # fmt: skip
     for service in plan.services:
         assert found[service.name] == service_status(*service.workload, service.cluster_name, everything)
+
+
+def keep_record(
+    project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch, found: dict[tuple[str, str], dict[str, Any]]
+) -> bool:
+    """Whether a run without changes leaves a record, where a namespace has these objects beside those of the plan."""
+    plan = planned(project)
+    claim = Claim(project=ProjectId("this", "the project"), name_from_folder=False)
+    record = folder / "unchanged.json"
+    workspace = SimpleNamespace(record_file=record, state_file=folder / "a/b/c/d/state.json")
+    workspace.state_file.parent.mkdir(parents=True)
+    workspace.state_file.write_text("{}")
+    stack: Any = SimpleNamespace(
+        claim=claim, is_interrupted=False, state={}, environment_name="demo", namespace="team", workspace=workspace
+    )
+    monkeypatch.setattr(NoChangeCheck, "_look", lambda *_, **__: Look(objects={**live(plan), **found}))
+    check = NoChangeCheck(stack=stack, plan=plan, digester=DIGESTER, began_ns=0, inputs={"plan": "a"}, parts={})
+    check.keep({"same": 1}, has_changes=False)
+    return record.exists()
+
+
+@pytest.mark.parametrize(("key", "expected"), [("this", True), ("other", False), ("", False)])
+def test_the_project_of_an_environment(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, *, expected: bool
+) -> None:
+    """After a preview from another project, the next deploy still has to make the environment its own."""
+    annotations = {"dev.platform.com/project": key}
+    name = "platform-project.demo"
+    found = {("ConfigMap", name): {"metadata": {"name": name, "annotations": annotations, "resourceVersion": "1"}}}
+
+    assert keep_record(project, tmp_path, monkeypatch, found if key else {}) is expected
 
 
 # the look -------------------------------------------------------------------------------------------------------------
