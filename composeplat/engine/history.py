@@ -47,7 +47,7 @@ _ID_CHARS = 16
 def read_history(api: Api, namespace: str, environment: str) -> list[Revision]:
     """Return the revisions of an environment, the newest first."""
     try:
-        listed = api.object_metadata(f"{kind_path('v1', 'Secret', namespace)}?labelSelector={_LABEL}%3D{environment}")
+        listed = _list_metadata(api, namespace, environment)
     except ApiError as error:
         if error.status != http.client.FORBIDDEN:
             raise
@@ -57,6 +57,10 @@ def read_history(api: Api, namespace: str, environment: str) -> list[Revision]:
         ) from error
     found = (_parse_head(head, environment) for head in listed)
     return sorted(filter(None, found), key=lambda revision: revision.number, reverse=True)
+
+
+def _list_metadata(api: Api, namespace: str, environment: str) -> list[Object]:
+    return api.object_metadata(f"{kind_path('v1', 'Secret', namespace)}?labelSelector={_LABEL}%3D{environment}")
 
 
 def find_history(api: Api, namespace: str, environment: str) -> list[Revision] | None:
@@ -101,11 +105,15 @@ def state_id(stack: Stack) -> str:
 
 def _parse_head(head: Object, environment: str) -> Revision | None:
     metadata = head["metadata"]
-    parsed = parse_number(str(metadata["name"]).removeprefix(secret_name(environment, "")))
+    parsed = _parse_name(head, environment)
     if parsed is None:
         return None
     text = str((metadata.get("annotations") or {}).get(_ANNOTATION) or "")
     return Revision.from_text(text, number=parsed, started=str(metadata.get("creationTimestamp") or ""))
+
+
+def _parse_name(head: Object, environment: str) -> int | None:
+    return parse_number(str(head["metadata"]["name"]).removeprefix(secret_name(environment, "")))
 
 
 def read_facts(api: Api, stack: Stack, revision: Revision) -> Facts:
@@ -148,9 +156,12 @@ def _with_state_key(stack: Stack, data: bytes) -> bytes:
 
 
 def create_revision(api: Api, stack: Stack, revision: Revision) -> int:
-    """Write the Secret of a revision that begins, and return its number: of two machines, one gets the next."""
+    """Write the Secret of a revision that begins, and return its number: of two machines, one gets the next.
+
+    So does this one after revisions that can't be read.
+    """
+    number = revision.number
     for attempt in range(_MAX_ATTEMPTS):
-        number = revision.number + attempt
         metadata = {
             "name": secret_name(stack.environment_name, number),
             "namespace": stack.namespace,
@@ -162,9 +173,15 @@ def create_revision(api: Api, stack: Stack, revision: Revision) -> int:
         except ApiError as error:
             if error.status != http.client.CONFLICT or attempt == _MAX_ATTEMPTS - 1:
                 raise
+            number = _newest_number(api, stack) + 1
         else:
             return number
     raise AssertionError
+
+
+def _newest_number(api: Api, stack: Stack) -> int:
+    listed = _list_metadata(api, stack.namespace, stack.environment_name)
+    return max((_parse_name(head, stack.environment_name) or 0 for head in listed), default=0)
 
 
 def update_revision(api: Api, stack: Stack, revision: Revision, packed: bytes) -> None:

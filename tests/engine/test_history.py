@@ -336,6 +336,19 @@ def test_two_machines_at_once(stack: Any, api: Any) -> None:
     assert results(api) == {2: Result.DONE, 1: Result.DONE}
 
 
+def test_revisions_that_can_not_be_read(stack: Any, api: Any) -> None:
+    """Another version wrote them, or somebody removed their annotations: the next one has a number after theirs."""
+    for _ in range(9):
+        deploy(stack, api, Operation.CREATE)
+    for number in range(3, 10):
+        api.kept[f"platform-history.demo.{number}"]["metadata"]["annotations"] = {}
+
+    deploy(stack, api, Operation.UPDATE)
+
+    assert results(api) == {10: Result.DONE, 2: Result.DONE, 1: Result.DONE}
+    assert stack.notes == []
+
+
 @pytest.mark.parametrize("verb", ["list", "create", "patch", "delete"])
 @pytest.mark.parametrize("status", [403, 500, 0])
 def test_a_history_that_cannot_be_written(stack: Any, api: Any, verb: str, status: int) -> None:
