@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from composeplat.cluster.snapshot import WORKLOAD_KINDS, others_in_pods
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, others_in_pods
 from composeplat.components.resource_names import ResourceName, belongs_to_stack
 from composeplat.compose.model import DependencyCondition
 from composeplat.engine.dev_workloads import read_replicas, replicas_patch
@@ -131,13 +131,36 @@ def _merged(chosen: Facts, before: Facts, planned: Facts) -> Facts:
 # restoring ------------------------------------------------------------------------------------------------------------
 
 
-def with_present_claims(inputs: Inputs, state: Mapping[str, Any]) -> Inputs:
-    """Return inputs with the claims as they are now: data is not rolled back, and a volume never shrinks."""
-    claim = f"{ResourceKind.CLAIM}/"
-    return {
-        **inputs,
-        **{key: found for key, found in inputs_of(state).items() if key in inputs and key.startswith(claim)},
+def left_claims(inputs: Inputs, state: Mapping[str, Any]) -> list[str]:
+    """Return the names of the claims among inputs that have left the state; the cluster may have them."""
+    known = inputs_of(state)
+    return [found["metadata"]["name"] for key, found in _claims(inputs).items() if key not in known]
+
+
+def with_present_claims(inputs: Inputs, state: Mapping[str, Any], left: Mapping[str, Object | None]) -> Inputs:
+    """Return inputs with the claims as they are now: data is not rolled back, and a volume never shrinks.
+
+    Those that have ``left`` the state are as the cluster has them, by their names.
+    """
+    known = inputs_of(state)
+    claims = {
+        key: known[key] if key in known else _as_live(found, left.get(found["metadata"]["name"]))
+        for key, found in _claims(inputs).items()
     }
+    return {**inputs, **claims}
+
+
+def _claims(inputs: Inputs) -> Inputs:
+    return {key: found for key, found in inputs.items() if key.startswith(f"{ResourceKind.CLAIM}/")}
+
+
+def _as_live(claim: Facts, live: Object | None) -> Facts:
+    """Return a claim with what a volume can't change, or not without loss, as a live one has it."""
+    if live is None:
+        return claim
+    spec, found = claim["spec"], live["spec"]
+    fixed = {name: found[name] for name in ("accessModes", "storageClassName") if name in spec and name in found}
+    return {**claim, "spec": {**spec, **fixed, "resources": found["resources"]}}
 
 
 def restore_plan(facts: Facts, inputs: Inputs, present: Plan) -> Plan:

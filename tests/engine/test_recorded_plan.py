@@ -8,8 +8,18 @@ from typing import Any
 
 import pytest
 
-from composeplat.engine.recorded_plan import Facts, Inputs, inputs_of, record_plan, restore_plan, with_present_claims
-from composeplat.plan.desired import Plan
+from composeplat.engine.preflight import LiveState, changes_of_claim
+from composeplat.engine.recorded_plan import (
+    Facts,
+    Inputs,
+    inputs_of,
+    left_claims,
+    record_plan,
+    restore_plan,
+    with_present_claims,
+)
+from composeplat.plan.desired import DesiredObject, Plan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from tests.conftest import Project
 
 TEXT = """\
@@ -174,13 +184,32 @@ def test_a_service_that_was_under_development(plan: Plan) -> None:
     assert manifest["spec"]["replicas"] == 1
 
 
+def claim(size: str, **spec: Any) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec}
+    return {"kind": "PersistentVolumeClaim", "metadata": {"name": "gone"}, "spec": spec}
+
+
 def test_data_stays_as_it_is(plan: Plan) -> None:
-    """A claim is the one of now: it has grown since, and never shrinks. One that left the state is as it was."""
-    recorded: Inputs = {"claim/data": {"size": 1}, "claim/gone": {"size": 2}, "workload/web": {"image": 1}}
+    """A claim is the one of now: it has grown since, and never shrinks. One that left both is as it was."""
+    recorded: Inputs = {"claim/data": {"size": 1}, "claim/gone": claim("1Gi"), "workload/web": {"image": 1}}
     now = state_of(plan)
     size = inputs_of(now)["claim/data"]
 
-    assert with_present_claims(recorded, now) == {**recorded, "claim/data": size}
+    assert left_claims(recorded, now) == ["gone"]
+    assert with_present_claims(recorded, now, {"gone": None}) == {**recorded, "claim/data": size}
+
+
+@pytest.mark.parametrize("storage_class", [None, "slow"])
+def test_a_volume_that_left_the_file(storage_class: str | None) -> None:
+    """Its claim is in the cluster, and may have grown before: the rollback must not be refused for its data."""
+    named = {} if storage_class is None else {"storageClassName": storage_class}
+    live = claim("3Gi", accessModes=["ReadWriteMany"], storageClassName="fast", volumeName="pvc-1")
+
+    found = with_present_claims({"claim/gone": claim("1Gi", **named)}, {}, {"gone": live})["claim/gone"]
+
+    assert found == claim("3Gi", accessModes=["ReadWriteMany"], **({"storageClassName": "fast"} if named else {}))
+    desired = DesiredObject(key=ResourceKey(ResourceKind.CLAIM, "gone"), manifest=found)
+    assert changes_of_claim(desired, LiveState(claims={"gone": live})) == []
 
 
 def pods(image: str) -> dict[str, Any]:

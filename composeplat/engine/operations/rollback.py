@@ -19,10 +19,10 @@ from composeplat.engine.history import read_facts, read_history
 from composeplat.engine.operations.deploy import deploy
 from composeplat.engine.operations.preview import preview as preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome
-from composeplat.engine.preflight import built_images
+from composeplat.engine.preflight import CLAIM, api_path, built_images
 from composeplat.engine.provider_values import Providers
 from composeplat.engine.pulumi_args import image_urn
-from composeplat.engine.recorded_plan import restore_plan, secret_values, with_present_claims
+from composeplat.engine.recorded_plan import left_claims, restore_plan, secret_values, with_present_claims
 from composeplat.engine.revisions import Revision, choose_target, leaves_failure, left_out
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import BuiltImage, ImageBuild, Plan
@@ -62,7 +62,10 @@ def find_target(stack: Stack, present: Plan, number: int | None) -> Target:
             stack.check_cluster()
             facts = read_facts(api, stack, revision)
             state = stack.state
-            inputs = reveal_inputs(stack.workspace, state, with_present_claims(facts["inputs"], state))
+            left = {
+                name: api.find(api_path(CLAIM, stack.namespace, name)) for name in left_claims(facts["inputs"], state)
+            }
+            inputs = reveal_inputs(stack.workspace, state, with_present_claims(facts["inputs"], state, left))
     stack.hide_secrets(secret_values(inputs))
     stack.stop_if_interrupted()
     plan = restore_plan(facts["plan"], inputs, present)
