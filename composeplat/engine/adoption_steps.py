@@ -107,6 +107,9 @@ class AdoptionSteps:
     def _pod_labels(self, entry: Adoption) -> dict[str, str]:
         return self.plan.identity.selector(entry.successor[1] if entry.successor else "")
 
+    def _template_patch(self, entry: Adoption) -> Object:
+        return {"spec": {"template": {"metadata": {"labels": self._pod_labels(entry)}}}}
+
     # while the deploy runs
 
     def hand_over(self, workload: Key) -> None:
@@ -131,8 +134,7 @@ class AdoptionSteps:
             # Pods that came in between, and those that are still to come.
             self._label_pods(api, entry)
             for found in self._replica_sets(api, entry):
-                patch = {"spec": {"template": {"metadata": {"labels": self._pod_labels(entry)}}}}
-                _patch_if_there(api, self._object_path("apps/v1", "ReplicaSet", found), patch)
+                _patch_if_there(api, self._object_path("apps/v1", "ReplicaSet", found), self._template_patch(entry))
 
     def _stop(self, api: Api, entry: Adoption) -> None:
         """Scale a workload to zero, and wait until its pods have ended: they may write to the same volume."""
@@ -176,6 +178,8 @@ class AdoptionSteps:
         count = (found or {"metadata": {}})["metadata"].get("annotations", {}).get(REPLICAS_ANNOTATION, "")
         if not count.isdecimal():
             return []
+        # Services select pods by our labels by now.
+        api.patch(self._path(entry), self._template_patch(entry))
         patch = {**replicas_patch(entry.kind, int(count)), "metadata": {"annotations": {REPLICAS_ANNOTATION: None}}}
         api.patch(self._path(entry), patch)
         return [f"{entry.kind}/{entry.name}"]

@@ -19,7 +19,7 @@ from composeplat.plan.desired import Plan
 
 OLD: dict[str, Any] = {
     "kind": "Deployment",
-    "metadata": {"name": "db", "uid": "uid-db"},
+    "metadata": {"name": "db", "uid": "uid-db", "annotations": {"dev.platform.com/replicas-before-import": "1"}},
     "spec": {"replicas": 1},
 }
 
@@ -34,6 +34,7 @@ class Cluster:
         }
         self.gone = gone
         self.patched: list[str] = []
+        self.changes: list[dict[str, Any]] = []
 
     def items(self, path: str) -> list[dict[str, Any]]:
         return self.lists[path.rpartition("/")[2]]
@@ -44,11 +45,12 @@ class Cluster:
     def get(self, _path: str) -> dict[str, Any]:
         return OLD
 
-    def patch(self, path: str, _patch: object, **_: object) -> None:
+    def patch(self, path: str, change: dict[str, Any], **_: object) -> None:
         name = path.rpartition("/")[2]
         if name == self.gone:
             raise ApiError(404, "not found")
         self.patched.append(name)
+        self.changes.append(change)
 
     def delete(self, *_: object, **__: object) -> None:
         self.patched.append("delete")
@@ -102,3 +104,18 @@ def test_pods_that_have_ended(steps: Callable[[Cluster, Key], AdoptionSteps], ph
 def test_a_pod_that_runs(steps: Callable[[Cluster, Key], AdoptionSteps]) -> None:
     with pytest.raises(ComposeplatError, match="the pods of Deployment 'db' have not ended"):
         steps(Cluster(pod("db-1-a")), ("StatefulSet", "db")).hand_over(("StatefulSet", "db"))
+
+
+def test_a_workload_that_is_scaled_up_again(steps: Callable[[Cluster, Key], AdoptionSteps]) -> None:
+    """The Service may select by our labels by then, so that its new pods have these."""
+    cluster = Cluster()
+    taken = steps(cluster, ("StatefulSet", "db"))
+    taken.hand_over(("StatefulSet", "db"))
+    cluster.changes.clear()
+
+    assert taken.restore(cast("Api", cluster)) == ["Deployment/db"]
+
+    labels = {"dev.platform.com/environment": "demo", "dev.platform.com/service": "db"}
+    first, last = cluster.changes
+    assert first == {"spec": {"template": {"metadata": {"labels": labels}}}}
+    assert last["spec"] == {"replicas": 1}
