@@ -65,8 +65,8 @@ class RollBack:
         stack.note(f"rolling back, as the deploy failed: {', '.join(going)}")
         back = _with_objects(plan, {name: self.objects[s.cluster_name] for name, s in going.items()})
         back = _with_present_pods(api, back, live_state)
-        # The plan has no dependencies now, by which these would be found again.
-        services = tuple(sorted(plan.select_services(options.services))) if options.services else ()
+        # The plan has no dependencies now: whatever the deploy has held back would not wait for these any more.
+        services = tuple(sorted(going))
         build = False if options.build is False else None
         again = replace(options, services=services, rerun_jobs=False, build=build)
         args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(back, stack.state, live_state, again)]

@@ -13,6 +13,7 @@ import pytest
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
 from composeplat.components.resource_names import Urns
+from composeplat.compose.model import DependencyCondition
 from composeplat.engine import pulumi_runs, rollback
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
@@ -24,7 +25,7 @@ from composeplat.engine.rollback import RollBack
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.names import DEV_WORKLOAD_LABEL, ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
-from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
+from composeplat.plan.desired import DesiredObject, Edge, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.revealed import Revealed
 from composeplat.plan.strategic_merge import merge
@@ -165,3 +166,37 @@ def test_the_number_of_pods_stays(monkeypatch: pytest.MonkeyPatch, *, is_develop
 
     (workload,) = applied[0].services[0].objects
     assert workload.manifest["spec"]["replicas"] == expected
+
+
+def test_what_waits_for_a_service_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollback applies nothing else: a job that the deploy held back would run with what ran before."""
+    job = replace(WEB, key=ResourceKey(ResourceKind.WORKLOAD, "migrate"))
+    services = tuple(
+        ServicePlan(name=name, cluster_name=name, workload_kind=kind, image="b:2", objects=(desired,))
+        for name, kind, desired in (("web", "Deployment", WEB), ("migrate", "Job", job))
+    )
+    edge = Edge(service="migrate", dependency="web", condition=DependencyCondition.HEALTHY)
+    plan = Plan(environment="demo", namespace="team", services=services, edges=(edge,))
+    events = Events()
+    events.changes[URN] = Change(operation=Operation.UPDATE, urn=URN, kind="Deployment", name="web")
+    monitor = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset({"web"}))
+    rollout = SimpleNamespace(monitor=monitor, handle=None, tick=None, wait=lambda: None)
+    types = "composeplat:index:ComposeStack$composeplat:index:Service$kubernetes:batch/v1:Job"
+    held = f"urn:pulumi:team::demo::{types}::demo-workload/migrate"
+    state = {"resources": [{"urn": held}, {"urn": URN}]}
+    runs: list[tuple[list[str], Plan]] = []
+
+    def run_program(_: object, __: object, args: list[str], *___: object, **more: Any) -> tuple[Events, PulumiResult]:
+        runs.append((args, more["registered"]))
+        return Events(), PulumiResult(0, "")
+
+    monkeypatch.setattr(rollback, "open_rollout", lambda *_: contextlib.nullcontext(rollout))
+    monkeypatch.setattr(rollback, "autoscaled_replicas", lambda *_: {})
+    monkeypatch.setattr(pulumi_runs, "run_program", run_program)
+    stack = cast("Stack", SimpleNamespace(note=lambda _: None, state=state, stop_if_interrupted=lambda: None))
+
+    RollBack({"web": (WEB,)}).run(stack, cast("Api", None), plan, events, DeployOptions(), LiveState())
+
+    ((args, registered),) = runs
+    assert [service.name for service in registered.services] == ["web"]
+    assert args[args.index("--exclude") + 1] == held
