@@ -21,6 +21,7 @@ from composeplat.engine.adoption import Action, Adoption, LiveObjects
 from composeplat.engine.adoption_fields import mark_patch
 from composeplat.engine.dev_workloads import read_replicas, replicas_patch
 from composeplat.engine.preflight import Key, api_path
+from composeplat.engine.pulumi_process import Interrupts
 from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, MANAGED_BY, MANAGED_BY_LABEL
 from composeplat.plan.desired import Plan
 from composeplat.system.deadline import Deadline, poll
@@ -39,6 +40,7 @@ class AdoptionSteps:
     plan: Plan
     live: LiveObjects
     entries: tuple[Adoption, ...]
+    interrupts: Interrupts = field(default_factory=Interrupts)
     stopped: list[Adoption] = field(default_factory=list)
     """Workloads that this run has scaled to zero."""
 
@@ -144,6 +146,7 @@ class AdoptionSteps:
         path = kind_path("v1", "Pod", self.plan.namespace)
 
         def have_ended(pods: list[Object]) -> bool:
+            self.interrupts.stop_waits()
             # No controller deletes pods that were evicted.
             return not any(_owners(pod) & owners and not has_ended(pod) for pod in pods)
 

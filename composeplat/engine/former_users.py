@@ -58,12 +58,12 @@ def end_former_users(stack: Stack, plan: Plan, former: FormerUsers) -> Callable[
                 stack.note(f"{created[1]} takes over a volume of {key[1]}, whose pods end first")
                 # A deploy after one that was killed here finds the workload as long as it has pods.
                 api.delete(api_path(key[0], plan.namespace, key[1]), propagation="Foreground")
-                _wait_until_unused(api, plan, created, key)
+                _wait_until_unused(stack, api, plan, created, key)
 
     return end
 
 
-def _wait_until_unused(api: Api, plan: Plan, created: Key, former: Key) -> None:
+def _wait_until_unused(stack: Stack, api: Api, plan: Plan, created: Key, former: Key) -> None:
     """Wait for the pods that use the volumes: those of a new workload with the name of the former one do not."""
     claims = next(_claims_of(found) for found in plan.objects if (found.kind, found.name) == created)
     path = pods_path(plan.namespace, plan.environment)
@@ -72,7 +72,11 @@ def _wait_until_unused(api: Api, plan: Plan, created: Key, former: Key) -> None:
         is_its = belongs_to(pod, plan.environment) and service_of(pod) == former[1]
         return is_its and not has_ended(pod) and bool(claims & claims_in(pod["spec"]))
 
-    if not wait_for(api, path, lambda pods: not any(map(uses, pods)), Deadline(_TIMEOUT_S)):
+    def is_unused(pods: list[Object]) -> bool:
+        stack.interrupts.stop_waits()
+        return not any(map(uses, pods))
+
+    if not wait_for(api, path, is_unused, Deadline(_TIMEOUT_S)):
         raise ComposeplatError(
             f"the pods of {former[0]} '{former[1]}' have not ended after {_TIMEOUT_S:.0f} s",
             "nothing that uses their volumes was created; platform deploy continues from there",

@@ -99,6 +99,11 @@ class Interrupts:
             if self.count:
                 self.cancelled.set()
 
+    def stop_waits(self) -> None:
+        """Raise in a wait of another thread that has to end; the process would wait for the thread."""
+        if self.cancelled.is_set():
+            raise Interrupted("interrupted")
+
     def _note(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP and self.count:
             return

@@ -15,6 +15,7 @@ from composeplat.engine import adoption_steps
 from composeplat.engine.adoption import Action, Adoption, LiveObjects
 from composeplat.engine.adoption_steps import AdoptionSteps
 from composeplat.engine.preflight import Key, LiveState
+from composeplat.engine.pulumi_process import Interrupted
 from composeplat.plan.desired import Plan
 
 OLD: dict[str, Any] = {
@@ -119,3 +120,12 @@ def test_a_workload_that_is_scaled_up_again(steps: Callable[[Cluster, Key], Adop
     first, last = cluster.changes
     assert first == {"spec": {"template": {"metadata": {"labels": labels}}}}
     assert last["spec"] == {"replicas": 1}
+
+
+def test_an_interrupt_ends_the_wait(steps: Callable[[Cluster, Key], AdoptionSteps]) -> None:
+    """It is in a thread that Pulumi waits for: it was killed, and the process stayed until the time was over."""
+    waiting = steps(Cluster(pod("db-1-a")), ("StatefulSet", "db"))
+    waiting.interrupts.cancelled.set()
+
+    with pytest.raises(Interrupted):
+        waiting.hand_over(("StatefulSet", "db"))

@@ -66,7 +66,9 @@ def replaced_workloads(found: Found) -> frozenset[Key]:
 def import_objects(stack: Stack, plan: Plan, found: Found, options: DeployOptions) -> Outcome:
     """Take over the objects that were found, and deploy the plan."""
     started = time.monotonic()
-    steps = AdoptionSteps(access=stack.target.access, plan=plan, live=found.live, entries=found.entries)
+    steps = AdoptionSteps(
+        access=stack.target.access, plan=plan, live=found.live, entries=found.entries, interrupts=stack.interrupts
+    )
     with stack.interrupts, Api(stack.target.access) as api:
         pulumi_runs.prepare(stack, plan)
         with stack.lock("import"):
