@@ -20,6 +20,7 @@ of one namespace with the same old labels would adopt each other's pods.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
@@ -35,6 +36,8 @@ from composeplat.plan.templates import SELECTING, pod_template
 from composeplat.system.records import record
 
 KOMPOSE_LABEL = "io.kompose.service"
+#: The policy for the claims of a StatefulSet that is scaled down or deleted.
+_RETENTION = "persistentVolumeClaimRetentionPolicy"
 _EXTERNAL = ("LoadBalancer", "NodePort", "ExternalName")
 
 
@@ -225,7 +228,17 @@ def _decide_other(key: Key, found: Object, service: ServicePlan, live: LiveObjec
     if reason:
         entry = _refused(f"can't be followed by the plan's {service.workload_kind}: {reason}", "change the file")
         return replace(entry, kind=key[0], name=key[1])
+    if key[0] != service.workload_kind and "Delete" in (found["spec"].get(_RETENTION) or {}).values():
+        entry = _refused(
+            "deletes its claims, with their data, once it is scaled to zero or deleted", _retention_hint(key)
+        )
+        return replace(entry, kind=key[0], name=key[1])
     return _handed_over(key, service.workload)
+
+
+def _retention_hint(key: Key) -> str:
+    patch = {"spec": {_RETENTION: {"whenScaled": "Retain", "whenDeleted": "Retain"}}}
+    return f"let it keep them: kubectl patch {key[0].lower()} {key[1]} --patch '{json.dumps(patch)}'"
 
 
 def _runs(found: Object, service: ServicePlan) -> bool:

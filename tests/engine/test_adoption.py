@@ -114,6 +114,26 @@ def test_an_empty_namespace(project: Project) -> None:
     assert decisions(project, {}) == {}
 
 
+@pytest.mark.parametrize(
+    ("policy", "action"),
+    [
+        ({"whenScaled": "Delete", "whenDeleted": "Retain"}, "refuse"),
+        ({"whenScaled": "Retain", "whenDeleted": "Delete"}, "refuse"),
+        ({"whenScaled": "Retain", "whenDeleted": "Retain"}, "hand-over"),
+        (None, "hand-over"),
+    ],
+)
+def test_claims_that_go_with_their_workload(project: Project, policy: dict[str, str] | None, action: str) -> None:
+    """A StatefulSet that deletes its claims with its pods is neither scaled to zero nor deleted."""
+    live = {("StatefulSet", "web"): {**deployment("web")["Deployment", "web"], "kind": "StatefulSet"}}
+    live["StatefulSet", "web"]["spec"]["persistentVolumeClaimRetentionPolicy"] = policy
+
+    found = decisions(project, live)["StatefulSet", "web"]
+
+    assert found.action == action
+    assert ("deletes its claims" in found.reason) == (action == "refuse")
+
+
 def test_objects_of_the_environment(project: Project) -> None:
     """An object that was taken over is left out, unless an earlier run stopped before kubectl's annotation went."""
     own = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "demo"}
