@@ -123,9 +123,23 @@ def _required_facts(required: RequiredObject) -> Facts:
 
 
 def _merged(chosen: Facts, before: Facts, planned: Facts) -> Facts:
-    """Return the facts of a deploy of some services: of all others as they were, else as they are planned."""
-    sections = {*planned, *before}
-    return {name: {**planned.get(name, {}), **before.get(name, {}), **chosen.get(name, {})} for name in sections}
+    """Return the facts of a deploy of some services: of all others as they were, else as they are planned.
+
+    So is what each service needs: those of two deploys together could wait for each other.
+    """
+    sections = {name: {**planned[name], **before.get(name, {}), **chosen[name]} for name in _SECTIONS}
+    edges: Facts = {}
+    required: Facts = {}
+    known: set[str] = set()
+    for facts in filter(None, (chosen, before, planned)):
+        names = {service["name"] for service in facts["services"].values()} - known
+        known |= names
+        edges |= {key: edge for key, edge in facts["edges"].items() if edge["service"] in names}
+        for key, found in facts["required"].items():
+            if users := names.intersection(found["services"]):
+                same = required.get(key, {})
+                required[key] = {**found, **same, "services": sorted({*users, *same.get("services", ())})}
+    return {**sections, "edges": edges, "required": required}
 
 
 # restoring ------------------------------------------------------------------------------------------------------------

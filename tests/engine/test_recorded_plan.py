@@ -159,6 +159,42 @@ def test_a_deploy_of_some_services(project: Project, plan: Plan) -> None:
     assert alone["my-web"]["start_period"] == 9
 
 
+@pytest.mark.parametrize(
+    ("services", "edges"),
+    [
+        pytest.param(["job"], [("My_Web", "db")], id="left-alone"),
+        pytest.param(["db"], [("db", "My_Web")], id="deployed"),
+    ],
+)
+def test_dependencies_of_a_deploy_of_some_services(
+    project: Project, plan: Plan, services: list[str], edges: list[tuple[str, str]]
+) -> None:
+    """Each service has its own as it was deployed last: with those of another deploy, two could wait for each other."""
+    turned = TEXT.replace("    depends_on: {db: {condition: service_healthy}}\n", "").replace(
+        "{image: postgres,", "{image: postgres, depends_on: [My_Web],"
+    )
+    later = project(turned).read().plan
+    assert later
+
+    facts = record_plan(later, state_of(plan), services, kept(record_plan(plan, state_of(plan), (), None)))
+
+    assert [(edge.service, edge.dependency) for edge in restored(facts, later).edges] == edges
+
+
+def test_objects_of_others_in_a_deploy_of_some_services(project: Project, plan: Plan) -> None:
+    """What the services that were deployed do not need any more is not looked for; what others need is."""
+    needs = TEXT.replace("{image: postgres,", "{image: postgres, secrets: [password],")
+    both = needs.replace("{image: x,", "{image: x, secrets: [password],")
+    first, second, third = (found for text in (both, needs, TEXT) if (found := project(text).read().plan))
+    before = record_plan(first, state_of(first), (), None)
+
+    part = record_plan(second, state_of(second), ["job"], kept(before))
+    rest = record_plan(third, state_of(third), ["db"], kept(part))
+
+    required = [restored(facts, plan).required for facts in (before, part, rest)]
+    assert [[sorted(each.services) for each in found] for found in required] == [[["db", "job"]], [["db"]], []]
+
+
 def test_a_service_that_no_plan_has(plan: Plan) -> None:
     """A deploy of another service leaves it in the state: it is restored as the state has it."""
     workload = {"kind": "Deployment", "metadata": {"name": "old"}, "spec": pods("old:1")}
