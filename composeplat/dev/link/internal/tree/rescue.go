@@ -57,7 +57,7 @@ func (r *savedFiles) Sink(name string) (io.WriteCloser, error) {
 	return &hashedFile{file, sha256.New(), func(sum []byte) { r.sums[name] = sum }}, nil
 }
 
-// hashedFile calls onClose with its digest when it is complete.
+// hashedFile calls onClose with the digest of what it has written: on a full disk, that is not all of the contents.
 type hashedFile struct {
 	file    *os.File
 	hash    hash.Hash
@@ -65,8 +65,9 @@ type hashedFile struct {
 }
 
 func (s *hashedFile) Write(content []byte) (int, error) {
-	s.hash.Write(content)
-	return s.file.Write(content)
+	n, err := s.file.Write(content)
+	s.hash.Write(content[:n])
+	return n, err
 }
 
 func (s *hashedFile) Close() error {
