@@ -121,6 +121,8 @@ func forward(w http.ResponseWriter, r *http.Request, to route) {
 		Transport: toPods,
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(&url.URL{Scheme: "http", Host: to.Target})
+			// Parameters that Go can't parse have been left out.
+			request.Out.URL.RawQuery = request.In.URL.RawQuery
 			request.SetXForwarded()
 			request.Out.Host = request.In.Host
 			request.Out.Header.Set("X-Forwarded-Proto", "https")

@@ -103,6 +103,17 @@ func TestWhatABackendSees(t *testing.T) {
 	}
 }
 
+// The parameters of a request are the backend's to read: Go would leave out those that it can't parse itself.
+func TestTheParametersOfARequestStay(t *testing.T) {
+	routes := []route{{Host: "shop.localhost", Path: "/", Target: backend(t, "web"), Name: "web"}}
+	for _, query := range []string{"a=1;b=2&c=3", "rate=100%", "q=%zz&page=2", "a+b", "x=%C3%BC;"} {
+		got := ask(routes, "https://shop.localhost/search?"+query).Body.String()
+		if !strings.HasPrefix(got, "GET /search?"+query+" host=") {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+}
+
 // A client can't say of itself that it came another way.
 func TestWhatAClientSaysIsNotBelieved(t *testing.T) {
 	routes := []route{{Host: "shop.localhost", Path: "/", Target: backend(t, "web"), Name: "web"}}
