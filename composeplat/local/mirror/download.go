@@ -18,15 +18,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-const (
-	// maxFailures is how often a download is continued without any progress.
-	maxFailures = 4
+// maxFailures is how often a download is continued without any progress.
+const maxFailures = 4
+
+var (
+	// retryPause is the pause before a download is continued, times the number of failures.
+	retryPause = time.Second
 	// stallTimeout is how long a registry may send nothing.
 	stallTimeout = 30 * time.Second
 )
-
-// retryPause is the pause before a download is continued, times the number of failures.
-var retryPause = time.Second
 
 // An opener asks for a blob from an offset on.
 type opener func(ctx context.Context, offset int64) (*http.Response, error)
@@ -230,20 +230,32 @@ func (d *download) fetch(open opener) error {
 	d.change(func() { d.begun, d.size = true, max(size, d.size) })
 	stalled := time.AfterFunc(stallTimeout, func() { cancel(fmt.Errorf("nothing received in %v", stallTimeout)) })
 	defer stalled.Stop()
+	body := watchedBody{response.Body, stalled}
 	if response.StatusCode == http.StatusOK && offset > 0 {
 		// The registry sends all of it again.
-		if _, err := io.CopyN(io.Discard, response.Body, offset); err != nil {
+		if _, err := io.CopyN(io.Discard, body, offset); err != nil {
 			return err
 		}
 	}
-	return d.receive(response.Body, stalled)
+	return d.receive(body)
 }
 
-func (d *download) receive(body io.Reader, stalled *time.Timer) error {
+// A watchedBody puts a timer off each time that something has come.
+type watchedBody struct {
+	io.Reader
+	stalled *time.Timer
+}
+
+func (b watchedBody) Read(into []byte) (int, error) {
+	count, err := b.Reader.Read(into)
+	b.stalled.Reset(stallTimeout)
+	return count, err
+}
+
+func (d *download) receive(body io.Reader) error {
 	buffer := make([]byte, 128<<10)
 	for {
 		count, err := body.Read(buffer)
-		stalled.Reset(stallTimeout)
 		if count > 0 {
 			if _, err := d.file.WriteAt(buffer[:count], d.written); err != nil {
 				return localProblem(err)

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -413,6 +414,37 @@ func TestABrokenTransferIsContinued(t *testing.T) {
 				t.Errorf("asked for %q", offsets)
 			}
 		})
+	}
+}
+
+// What a registry without ranges sends again may take longer than it may be silent.
+func TestAContinuedTransferMayBeSlow(t *testing.T) {
+	retryPause, stallTimeout = time.Millisecond, 300*time.Millisecond
+	t.Cleanup(func() { stallTimeout = 30 * time.Second })
+	registry := newRegistry(t)
+	blob := strings.Repeat("0123456789", 10_000)
+	digest := registry.push([]byte(blob))
+	requests := 0
+	registry.gate = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/blobs/") {
+			return false
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(blob)))
+		if requests++; requests == 1 {
+			w = &cutWriter{w, 80_000}
+			w.Write([]byte(blob))
+		}
+		for sent := 0; sent < len(blob); sent += 10_000 {
+			time.Sleep(80 * time.Millisecond)
+			w.Write([]byte(blob[sent : sent+10_000]))
+			w.(http.Flusher).Flush()
+		}
+		return true
+	}
+	node := newNode(t, registry)
+
+	if response, found := node.get("blobs/" + digest); string(found) != blob || requests != 2 {
+		t.Errorf("asked %d times: %s, %d bytes", requests, response.Status, len(found))
 	}
 }
 
