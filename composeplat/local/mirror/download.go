@@ -147,6 +147,12 @@ func (d *download) run(store *cache, open opener) {
 	if err == nil && !d.isComplete() {
 		err = errWrongContent
 	}
+	if err == nil {
+		// Names come to the disk before contents: after a lost power, the layer would be cut off.
+		if err = d.file.Sync(); err != nil {
+			err = localProblem(err)
+		}
+	}
 	if isUseless(err) {
 		os.Remove(store.path(partial, d.digest))
 	}
