@@ -1,6 +1,10 @@
 package tree
 
-import "github.com/mutagen-io/mutagen/pkg/synchronization/core"
+import (
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
+	"composeplat/link/internal/beneath"
+)
 
 // maxFlushed is how many files are flushed one by one: each waits for the disk.
 const maxFlushed = 8
@@ -22,11 +26,15 @@ func (t *Tree) flush(changes []*core.Change, results []*core.Entry) {
 			}
 		})
 	}
-	// Of many files, the last one takes the others with it: file systems have one journal for all.
-	for number, name := range files {
-		t.root.Flush(name, len(files) <= maxFlushed || number == len(files)-1)
-	}
+	flushFiles(t.root, files)
 	if len(files) == 0 && len(folders) > 0 {
 		t.root.Flush(folders[len(folders)-1], true)
+	}
+}
+
+// flushFiles writes files to the disk. Of many, the last one takes the others with it: file systems have one journal for all.
+func flushFiles(folder *beneath.Folder, names []string) {
+	for number, name := range names {
+		folder.Flush(name, len(names) <= maxFlushed || number == len(names)-1)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
@@ -148,5 +149,37 @@ func TestEachKindOfChangeSurvivesALostPower(t *testing.T) {
 				t.Error("it is lost")
 			}
 		})
+	}
+}
+
+// Files that were saved before they are replaced at the other end are whole after a lost power, also if their names alone have
+// come to the disk with something else.
+func TestSavedFilesSurviveALostPower(t *testing.T) {
+	disk, lost := onDisk(t)
+	source := t.TempDir()
+	var paths []string
+	var digests [][]byte
+	for number := range 20 {
+		name := fmt.Sprintf("deep/%d", number)
+		put(t, source, name, name)
+		paths, digests = append(paths, name), append(digests, digestOf(name))
+	}
+	side := planted(t, source)
+	scan(t, side, true)
+	folder, err := beneath.Open(disk)
+	must(t, err)
+	t.Cleanup(func() { folder.Close() })
+	saved, err := Save(side, folder, paths, digests)
+	must(t, err)
+	if slices.Contains(saved, false) {
+		t.Fatal(saved)
+	}
+	put(t, disk, "other", "x")
+	folder.Flush("other", true)
+	found := lost()
+	for _, name := range paths {
+		if content, err := os.ReadFile(filepath.Join(found, name)); string(content) != name {
+			t.Errorf("%s: %q %v", name, content, err)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Save copies files of a side into another folder, under the same paths. It returns for each whether it had the digest;
-// a file with other contents is not kept.
+// a file with other contents is not kept. The others are on the disk: they may be the last that is left of them.
 func Save(from Side, folder *beneath.Folder, paths []string, digests [][]byte) ([]bool, error) {
 	signatures := make([]*rsync.Signature, len(paths))
 	for i := range signatures {
@@ -31,11 +31,15 @@ func Save(from Side, folder *beneath.Folder, paths []string, digests [][]byte) (
 		return nil, errors.Join(ErrLost, err)
 	}
 	had := make([]bool, len(paths))
+	var kept []string
 	for i, name := range paths {
-		if had[i] = bytes.Equal(saved.sums[name], digests[i]); !had[i] {
+		if had[i] = bytes.Equal(saved.sums[name], digests[i]); had[i] {
+			kept = append(kept, name)
+		} else {
 			_ = folder.Remove(name)
 		}
 	}
+	flushFiles(folder, kept)
 	return had, nil
 }
 
