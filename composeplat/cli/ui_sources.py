@@ -69,10 +69,11 @@ def follow_status(
     place: Place, reader: Rows, publish: Publish, ended: threading.Event, is_current: Callable[[], bool] = lambda: True
 ) -> None:
     """Publish the status until it is of another definition."""
-    rows, problem = reader.read(), ""
+    problem = ""
     snapshot: Snapshot | None = None
     read_at = 0.0
     try:
+        rows = reader.read()
         while not ended.is_set() and is_current():
             began = time.monotonic()
             if reader.latest is not snapshot or began - read_at > _STATUS_KEPT_S:
