@@ -5,6 +5,7 @@ Owns what the page has without a definition: no files, no preview and no actions
 
 from __future__ import annotations
 
+import http.client
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -22,7 +23,7 @@ from composeplat.cli.ui_sources import (
     latest_events,
     open_logs,
 )
-from composeplat.cluster.api import Api
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.endpoints import find_addresses
 from composeplat.cluster.environment_list import EnvironmentList
 from composeplat.cluster.environments import DeployedEnvironment, find_environments
@@ -30,7 +31,7 @@ from composeplat.cluster.events import read_events
 from composeplat.cluster.live_lists import Lists, LiveLists
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, status_rows
-from composeplat.cluster.watching import FURTHER_WORKLOADS, WORKLOADS, Watcher
+from composeplat.cluster.watching import Watcher
 from composeplat.engine.target import Target
 from composeplat.names import is_dns_label
 from composeplat.ui.site import Environment, LogRequest, Site
@@ -131,6 +132,8 @@ class ClusterStatus:
         self._watcher = _watcher(place)
         self._reasons = Reasons(api, place.namespace)
         self._urls: dict[str, list[str]] = {}
+        self._notice = ""
+        """What is not shown, for lack of the right."""
         self._lists = LiveLists(api)
 
     @property
@@ -139,14 +142,14 @@ class ClusterStatus:
 
     @property
     def problem(self) -> str:
-        return self._watcher.unreachable
+        return self._watcher.unreachable or self._notice
 
     def read(self) -> list[StatusRow]:
         return self._rows(self._watcher.take_snapshot(self._api))
 
     def read_again(self, before: list[StatusRow]) -> list[StatusRow]:
         snapshot = self._watcher.latest
-        return before if snapshot is None or self.problem else self._rows(snapshot)
+        return before if snapshot is None or self._watcher.unreachable else self._rows(snapshot)
 
     def stop(self) -> None:
         self._watcher.stop()
@@ -165,14 +168,21 @@ class ClusterStatus:
 
     def _read_urls(self, lists: Lists) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for address in find_addresses(lists, self._place.namespace, self._place.environment):
+        try:
+            addresses = find_addresses(lists, self._place.namespace, self._place.environment)
+        except ApiError as error:
+            if error.status != http.client.FORBIDDEN:
+                raise
+            self._notice = f"addresses are not shown: {error}"
+            return found
+        for address in addresses:
             found.setdefault(address.service, []).append(self._target.reached_at(address.url))
         return found
 
 
 def _watcher(place: Place) -> Watcher:
-    kinds = [kind for _, kind in (*WORKLOADS, *FURTHER_WORKLOADS)]
-    return Watcher(place.access, place.namespace, place.environment, kinds, since_creation=True)
+    # Of workloads, those that the user may not list are left out, as in the list of environments.
+    return Watcher(place.access, place.namespace, place.environment, ("Pod",), others_too=True, since_creation=True)
 
 
 def services_of(snapshot: Snapshot, place: Place) -> tuple[ServiceQuery, ...]:

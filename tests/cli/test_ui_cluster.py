@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from queue import Queue
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.engine.target import Target
 from tests.cluster.objects import Answer, Server, given, refusal
-from tests.cluster.test_environment_list import PATHS, path_in
+from tests.cluster.test_environment_list import FORBIDDEN, PATHS, path_in
 from tests.cluster.test_environments import service
 
 INGRESSES = kind_path("networking.k8s.io/v1", "Ingress", "team")
@@ -48,3 +49,26 @@ def test_a_read_that_fails_leaves_no_watch(server: Server) -> None:
     left = [thread for thread in threading.enumerate() if thread not in before and thread.name == "watch"]
     events.put(None)
     assert left == []
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [(INGRESSES, "addresses are not shown"), (path_in("team", "CronJob"), ""), (path_in("team", "Job"), "")],
+)
+def test_a_kind_that_may_not_be_listed(server: Server, path: str, problem: str) -> None:
+    """The others are shown, as by platform status and in the list of environments."""
+    server.answers[path] = FORBIDDEN
+    found: dict[str, Any] = {}
+    ended = threading.Event()
+
+    def publish(topic: str, document: Any) -> None:
+        if topic == "problem" and document["message"]:
+            found.setdefault(topic, document["message"])
+        elif topic != "problem":
+            found[topic] = document
+        if "status" in found and bool(problem) == ("problem" in found):
+            ended.set()
+
+    environment(server).read_status(publish, ended)
+    assert [(row["service"], row["state"]) for row in found["status"]["services"]] == [("web", "ready")]
+    assert problem in found.get("problem", "")
