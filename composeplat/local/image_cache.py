@@ -7,12 +7,14 @@ digest and the name of the image. Must not know whether the mirror runs: it pull
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from composeplat.system.records import record
 
 _KINDS = ("blobs", "manifests", "partial")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 #: What is not part of a tagged image: images that were pulled by their digest, and transfers that were broken off.
 UNTAGGED = "images without a tag"
 
@@ -66,6 +68,9 @@ class ImageCache:
 
     def _image_files(self, digest: str) -> set[Path]:
         """The files of an image that are there: of an index, those of the platforms that were pulled."""
+        # A hostile registry writes the manifests of its images: what is no digest could be the path of any file.
+        if not _DIGEST.fullmatch(digest):
+            return set()
         hexadecimal = digest.removeprefix("sha256:")
         manifest = self.folder / "manifests" / hexadecimal
         files = {path for kind in _KINDS if (path := self.folder / kind / hexadecimal).is_file()}
@@ -81,7 +86,7 @@ def _entries(kept: bytes) -> list[str]:
         document = json.loads(kept.partition(b"\n")[2])
         parts = [document.get("config") or {}, *(document.get("layers") or ()), *(document.get("manifests") or ())]
         return [str(part["digest"]) for part in parts if "digest" in part]
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return []
 
 

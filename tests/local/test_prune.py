@@ -234,7 +234,7 @@ class MirrorFolder:
 
     def write(self, kind: str, name: str, content: bytes) -> str:
         place = self.folder / kind
-        place.mkdir(exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         (place / name).write_bytes(content)
         return f"sha256:{name}"
 
@@ -290,3 +290,25 @@ def test_what_has_no_tag_is_listed_together(tmp_path: Path) -> None:
         ImageCache(tmp_path).delete(image)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     assert ImageCache(tmp_path / "nowhere").images() == []
+
+
+@pytest.mark.parametrize("digest", ["{}", "sha256:{}", "sha256:../../secret", "../tags/../../secret"])
+def test_a_manifest_names_no_file_outside(tmp_path: Path, digest: str) -> None:
+    """A hostile registry writes the manifests of its images: their digests lead to files of the cache alone."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"of this machine")
+    folder = MirrorFolder(tmp_path / "mirror")
+    folder.manifest({"layers": [{"digest": digest.format(secret)}]}, "evil/app:1")
+    cache = ImageCache(tmp_path / "mirror")
+    (image,) = cache.images()
+    cache.delete(image)
+
+    assert secret.read_bytes() == b"of this machine"
+
+
+def test_a_manifest_that_is_nested_too_deep(tmp_path: Path) -> None:
+    folder = MirrorFolder(tmp_path)
+    folder.write("manifests", "1" * 64, b"\n" + b"[" * 100_000)
+    folder.write("tags", "x", b"sha256:" + b"1" * 64 + b" evil:1\n")
+
+    assert [image.name for image in ImageCache(tmp_path).images()] == ["evil:1"]
