@@ -137,13 +137,22 @@ func copyTree(source, target string) error {
 	return nil
 }
 
+// A file has the suffix until it is complete, or it alone as its name, where that would be longer than names may be.
+const (
+	halfSuffix = ".half"
+	maxName    = 255
+)
+
 func copyFile(from, to string, mode fs.FileMode) error {
 	source, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	half := to + ".half"
+	half := to + halfSuffix
+	if len(filepath.Base(half)) > maxName {
+		half = filepath.Join(filepath.Dir(to), halfSuffix)
+	}
 	_ = os.Remove(half)
 	target, err := os.OpenFile(half, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -5,6 +5,7 @@ package container
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -46,6 +47,22 @@ func TestInstall(t *testing.T) {
 		if info.Mode().Perm() != 0o777 {
 			t.Fatal(folder, info.Mode())
 		}
+	}
+}
+
+// The image may have names of any length that file systems take.
+func TestSeedCopiesLongNames(t *testing.T) {
+	root := t.TempDir()
+	source, target := filepath.Join(root, "image"), filepath.Join(root, "volume")
+	for _, length := range []int{250, 251, 255} {
+		write(t, filepath.Join(source, strings.Repeat("n", length)), "content", 0o640)
+	}
+	must(t, Seed(filepath.Join(root, "marker"), source, target))
+	for _, length := range []int{250, 251, 255} {
+		holds(t, filepath.Join(target, strings.Repeat("n", length)), "content", 0o640)
+	}
+	if entries, err := os.ReadDir(target); err != nil || len(entries) != 3 {
+		t.Error(entries, err)
 	}
 }
 
