@@ -132,10 +132,14 @@ func saveCopy(place beneath.Place, spares string, now State) (string, error) {
 	return filepath.Join(spares, kept), err
 }
 
-// createSpare creates a file with contents, with a number after its name if that exists.
+// createSpare creates a file with contents, with a number after its name if that exists. It is on the disk before the other
+// file is replaced.
 func createSpare(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) (string, error) {
 	for number, free := 2, name; ; number++ {
 		err := createFile(folder, free, content, mode)
+		if err == nil {
+			folder.Flush(free, true)
+		}
 		if !errors.Is(err, fs.ErrExist) {
 			return free, err
 		}
