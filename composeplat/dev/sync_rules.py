@@ -27,6 +27,8 @@ ALWAYS_IGNORED = (
 )
 _BRACES = re.compile(r"(?<!\\)\{([^{}]*)\}")
 _MAX_BRACES = 4
+#: An escaped character, a class of characters, or any other character.
+_PART = re.compile(r"\\.|\[(\^?)([^\]]*)\]|.")
 
 
 class HostKind(StrEnum):
@@ -136,15 +138,25 @@ def read_stignore(text: str) -> list[str]:
 
 
 def _translate(pattern: str) -> str:
-    negated = False
+    flags = set()
     while flag := re.match(r"!|\(\?[a-z]\)", pattern):
-        negated = negated or flag[0] == "!"
+        flags.add(flag[0])
         pattern = pattern[flag.end() :]
+    negated = "!" in flags
+    if "(?i)" in flags:
+        pattern = _PART.sub(_in_both_cases, pattern)
     anchored = pattern.startswith("/")
     pattern = pattern.strip("/")
     if not anchored and not pattern.startswith("**/"):
         pattern = f"**/{pattern}"
     return f"!{pattern}" if negated else pattern
+
+
+def _in_both_cases(part: re.Match[str]) -> str:
+    if part[2] is not None:
+        return f"[{part[1]}{part[2]}{part[2].swapcase()}]"
+    char, other = part[0], part[0].swapcase()
+    return f"[{char}{other}]" if char != other and len(char) == len(other) == 1 else char
 
 
 def _expand_braces(pattern: str) -> list[str]:
