@@ -10,8 +10,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from composeplat.compose.model import HOST, Service
-from composeplat.dev.sync_rules import DOCKERIGNORE, STIGNORE, HostKind, SyncPath, plan_sync, with_ignore_files
-from composeplat.diagnostics import ComposeplatError
+from composeplat.dev.sync_rules import (
+    DOCKERIGNORE,
+    STIGNORE,
+    HostKind,
+    SyncPath,
+    find_include,
+    plan_sync,
+    with_ignore_files,
+)
+from composeplat.diagnostics import ComposeplatError, printable, quoted
 from composeplat.system import files
 
 MAX_IGNORE_FILE_BYTES = 1024 * 1024
@@ -55,4 +63,11 @@ def _with_ignores(path: SyncPath) -> SyncPath:
         except files.Unreadable as error:
             if not error.missing:
                 raise ComposeplatError(f"the ignore file '{Path(path.local) / name}' {error.reason}") from error
+    number, line = find_include(texts.get(STIGNORE, ""))
+    if number:
+        raise ComposeplatError(
+            f"line {number} of the ignore file '{Path(path.local) / STIGNORE}' includes another file, "
+            f"which is not read: {quoted(printable(line))}",
+            f"copy the patterns of that file into {STIGNORE}",
+        )
     return with_ignore_files(path, texts)

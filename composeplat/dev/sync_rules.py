@@ -27,6 +27,7 @@ ALWAYS_IGNORED = (
 )
 _BRACES = re.compile(r"(?<!\\)\{([^{}]*)\}")
 _MAX_BRACES = 4
+_INCLUDE = "#include"
 #: An escaped character, a class of characters, or any other character.
 _PART = re.compile(r"\\.|\[(\^?)([^\]]*)\]|.")
 
@@ -135,6 +136,12 @@ def read_stignore(text: str) -> list[str]:
             continue
         patterns.append(_translate(pattern))
     return [choice for pattern in reversed(patterns) for choice in _expand_braces(pattern)]
+
+
+def find_include(text: str) -> tuple[int, str]:
+    """Return the first line of a ``.stignore`` that includes another file, with its number; 0 if none does."""
+    lines = enumerate(text.splitlines(), 1)
+    return next(((number, line.strip()) for number, line in lines if line.strip().startswith(_INCLUDE)), (0, ""))
 
 
 def _translate(pattern: str) -> str:

@@ -53,3 +53,14 @@ def test_the_largest_ignore_file(tmp_path: Path, size: int, *, is_read: bool) ->
     else:
         with pytest.raises(ComposeplatError, match=r"^the ignore file '.*/\.dockerignore' "):
             sync_paths(service)
+
+
+def test_an_ignore_file_that_includes_another(tmp_path: Path) -> None:
+    """What the other one excludes would be synced."""
+    (tmp_path / ".stignore").write_text("*.log\n  #include .stglobalignore\n")
+    service = Service(name="web", mounts=(Mount(kind=HOST, source=str(tmp_path), target="/app"),))
+
+    expected = r"line 2 of the ignore file '.*/\.stignore' .* '#include .stglobal"
+    with pytest.raises(ComposeplatError, match=expected) as failed:
+        sync_paths(service)
+    assert failed.value.hint == "copy the patterns of that file into .stignore"
