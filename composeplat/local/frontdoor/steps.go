@@ -127,7 +127,7 @@ func stepRules(machine []netip.Prefix) string {
 		"-A FORWARD -d " + resolver + " -o " + uplink + " -p tcp --dport 53 -j ACCEPT",
 	}
 	// From 224.0.0.0 on are multicast and broadcast addresses, which reach the machine itself.
-	for _, shut := range append(machine, netip.MustParsePrefix(uplinkRange), netip.MustParsePrefix("224.0.0.0/3")) {
+	for _, shut := range append(machine, netip.MustParsePrefix(uplinkRange), linkLocal, multicast) {
 		lines = append(lines, "-A FORWARD -d "+shut.String()+" -j REFUSE")
 	}
 	return strings.Join(append(lines,

@@ -16,6 +16,7 @@ func TestWhatAStepMayReach(t *testing.T) {
 		"-A FORWARD -d 198.19.254.3 -o tap0 -p tcp --dport 53 -j ACCEPT",
 		"-A FORWARD -d 192.0.2.2/32 -j REFUSE",
 		"-A FORWARD -d 198.19.254.0/24 -j REFUSE",
+		"-A FORWARD -d 169.254.0.0/16 -j REFUSE",
 		"-A FORWARD -d 224.0.0.0/3 -j REFUSE",
 		"-A FORWARD -o tap0 -j ACCEPT",
 		"-A FORWARD -j REFUSE",
