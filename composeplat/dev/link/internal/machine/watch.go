@@ -83,6 +83,7 @@ type watchedFolder struct {
 	events   *Events
 	problems problems
 	tree     *tree.Tree
+	verified verification
 	includes ignore.Ignorer
 	last     *tree.View
 	// unread are the entries that can't be read now, as they were before.
@@ -107,6 +108,7 @@ func newWatchedFolder(number int, config WatchFolderConfig, state string, events
 	includes, err := tree.NewIgnorer(config.Includes)
 	return &watchedFolder{
 		config: config, number: number, events: events, tree: watched, includes: includes,
+		verified: verification{interval: verifyInterval},
 		problems: problems{events: events, folder: number}, unread: map[string]*core.Entry{},
 	}, err
 }
@@ -115,10 +117,10 @@ func (w *watchedFolder) run(ctx context.Context) {
 	defer w.tree.Close()
 	for {
 		wait := verifyInterval
-		if w.observe(ctx) {
+		if w.observe(ctx, w.verified.isDue(time.Now())) {
 			wait = retryInterval
 		}
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(w.verified.limit(wait, time.Now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -130,12 +132,12 @@ func (w *watchedFolder) run(ctx context.Context) {
 	}
 }
 
-// observe scans the folder, and reports what changed. It returns whether it should be asked again soon.
-func (w *watchedFolder) observe(ctx context.Context) (again bool) {
+// observe scans the folder, all of it if full, and reports what changed. It returns whether it should be asked again soon.
+func (w *watchedFolder) observe(ctx context.Context, full bool) (again bool) {
 	if w.last == nil {
 		w.tree.ProbeModes()
 	}
-	view, err := w.tree.Scan(ctx, false)
+	view, err := w.tree.Scan(ctx, full)
 	if err == nil && view.Content == nil {
 		// Nothing is deleted in a container because a folder is moved away for a moment.
 		err = fs.ErrNotExist
