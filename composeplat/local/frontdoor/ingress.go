@@ -88,22 +88,26 @@ func hostname(r *http.Request) string {
 
 func handleRequest(w http.ResponseWriter, r *http.Request, routes []route) {
 	host := strings.ToLower(hostname(r))
-	known := false
-	for _, candidate := range routes {
-		if candidate.Host != host {
-			continue
+	_, above, _ := strings.Cut(host, ".")
+	// A host of its own goes before all hosts below a name, and these before a route for all hosts.
+	for _, pattern := range []string{host, "*." + above, ""} {
+		known := false
+		for _, candidate := range routes {
+			if candidate.Host != pattern {
+				continue
+			}
+			known = true
+			if matchesPrefix(candidate.Path, r.URL.Path) {
+				forward(w, r, candidate)
+				return
+			}
 		}
-		known = true
-		if matchesPrefix(candidate.Path, r.URL.Path) {
-			forward(w, r, candidate)
+		if known {
+			http.Error(w, "no route for this path", http.StatusNotFound)
 			return
 		}
 	}
-	if known {
-		http.Error(w, "no route for this path", http.StatusNotFound)
-	} else {
-		http.Error(w, "no endpoint has this host", http.StatusNotFound)
-	}
+	http.Error(w, "no endpoint has this host", http.StatusNotFound)
 }
 
 // matchesPrefix reports whether a path is below a Prefix path: /a and /a/b are below /a, /ab is not.

@@ -93,6 +93,29 @@ func TestWhichRoute(t *testing.T) {
 	}
 }
 
+// A route may be for all hosts below a name, or for all; one that is for fewer hosts goes before it.
+func TestARouteForManyHosts(t *testing.T) {
+	shop, below, every := backend(t, "shop"), backend(t, "below"), backend(t, "every")
+	routes := []route{
+		{Host: "", Path: "/docs", Target: every, Name: "every"},
+		{Host: "*.localhost", Path: "/", Target: below, Name: "below"},
+		{Host: "shop.localhost", Path: "/api", Target: shop, Name: "shop"},
+	}
+	for url, expected := range map[string]string{
+		"https://shop.localhost/api":   "shop",
+		"https://shop.localhost/":      "",
+		"https://other.localhost/docs": "below",
+		"https://a.b.localhost/docs":   "every",
+		"https://localhost/docs":       "every",
+		"https://127.0.0.1:8443/docs":  "every",
+		"https://a.b.localhost/":       "",
+	} {
+		if found := ask(routes, url).Header().Get("X-Backend"); found != expected {
+			t.Errorf("%s: %q", url, found)
+		}
+	}
+}
+
 // A request comes as it was sent, with the host that was asked for, and with what a proxy adds.
 func TestWhatABackendSees(t *testing.T) {
 	routes := []route{{Host: "shop.localhost", Path: "/", Target: backend(t, "web"), Name: "web"}}
