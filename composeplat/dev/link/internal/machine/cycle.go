@@ -17,8 +17,10 @@ import (
 	"composeplat/link/internal/wire"
 )
 
+// verifyInterval is when a folder is read as a whole again.
+var verifyInterval = 60 * time.Second
+
 const (
-	verifyInterval   = 60 * time.Second
 	shortDelay       = 50 * time.Millisecond
 	longDelay        = 500 * time.Millisecond
 	progressInterval = 250 * time.Millisecond

@@ -129,7 +129,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		remote.Close()
 		end()
 	}()
-	full := true
+	full, verified := true, verification{verifyInterval, time.Now()}
 	var flushed chan struct{}
 	seen := func() {
 		if flushed != nil {
@@ -149,7 +149,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 			signalReady()
 			seen()
 		}
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(verified.limit(wait, time.Now()))
 		full = false
 		select {
 		case <-ctx.Done():
@@ -167,9 +167,9 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		case flushed = <-f.flushes:
 			full = true
 		case <-timer.C:
-			full = wait == verifyInterval
 		}
 		timer.Stop()
+		full = verified.isDue(time.Now()) || full
 	}
 	signalReady()
 	seen()

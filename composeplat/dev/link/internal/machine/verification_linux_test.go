@@ -58,6 +58,25 @@ func TestAWatchFindsChangesThatAreNotReported(t *testing.T) {
 	}
 }
 
+// So does a sync.
+func TestASyncFindsChangesThatAreNotReported(t *testing.T) {
+	before := verifyInterval
+	verifyInterval = 300 * time.Millisecond
+	w := newWorld(t)
+	t.Cleanup(func() {
+		w.stop()
+		verifyInterval = before
+	})
+	change := hidden(t, w.here("sub"), "file")
+	w.startSynced()
+	w.arrives(w.there("sub/file"), "1")
+	change("22")
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		write(t, w.here("other"), fmt.Sprint(time.Now()))
+	}
+	equal(t, "22", read(w.there("sub/file")))
+}
+
 // lines are events as they are written.
 type lines struct {
 	lock  sync.Mutex
