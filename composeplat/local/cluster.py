@@ -36,7 +36,7 @@ from composeplat.local.networks import find_slirp4netns, network_commands
 from composeplat.local.own_access import own_access
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
-from composeplat.local.private_folder import make_private, secure_folder
+from composeplat.local.private_folder import make_private, remove_folder, secure_folder
 from composeplat.local.running_settings import check_same_settings, note_settings
 from composeplat.local.sized_volumes import mount_commands
 from composeplat.local.start_limit import StartLimit, find_reached
@@ -379,7 +379,7 @@ class LocalCluster:
     def delete(self) -> None:
         """Remove the data too."""
         self.stop()
-        shutil.rmtree(self.layout.folder, ignore_errors=True)
+        remove_folder(self.layout.folder)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from composeplat.cluster.snapshot import Object
 from composeplat.local import sized_volumes
 from composeplat.local.layout import PROVISIONER, SIZED_CLASS, STORAGE_CLASS
 from composeplat.local.live_objects import LiveObjects
+from composeplat.local.private_folder import remove_folder
 
 CLAIMS = kind_path("v1", "PersistentVolumeClaim")
 VOLUMES = kind_path("v1", "PersistentVolume")
@@ -143,7 +143,7 @@ class Volumes:
             if path == sized_volumes.data_folder(folder):
                 sized_volumes.remove(folder)
             elif path == folder:
-                shutil.rmtree(path, ignore_errors=True)
+                remove_folder(path)
             self.api.delete(f"{VOLUMES}/{volume['metadata']['name']}")
 
     @contextlib.contextmanager

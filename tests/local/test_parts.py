@@ -10,6 +10,7 @@ import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -34,7 +35,16 @@ from composeplat.local.packages import missing_optional_packages, missing_packag
 from composeplat.local.parts import Part, Programs, make_files, make_parts
 from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
-from composeplat.local.volumes import failure_event, is_released, is_to_grow, is_waiting, volume_for
+from composeplat.local.volumes import (
+    CLAIMS,
+    VOLUMES,
+    Volumes,
+    failure_event,
+    is_released,
+    is_to_grow,
+    is_waiting,
+    volume_for,
+)
 from tests.cluster.objects import Server, given
 
 PROGRAMS = Programs(
@@ -677,6 +687,28 @@ def test_a_volume_is_a_folder_for_its_claim() -> None:
     assert tuple(volume["spec"]["claimRef"][key] for key in ("namespace", "name", "uid")) == ("demo", "data", "u1")
     assert is_released({**volume, "status": {"phase": "Released"}})
     assert not is_released({**volume, "status": {"phase": "Bound"}})
+
+
+def test_a_volume_with_folders_in_folders_is_removed(tmp_path: Path) -> None:
+    """A copy of a folder into itself makes so many; no other volume, and no route, waits for its removal."""
+    volume = volume_for(claim(), tmp_path)
+    top = Path(volume["spec"]["local"]["path"])
+    top.mkdir()
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(2000):
+        os.mkdir("src", dir_fd=folder)
+        inner = os.open("src", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    deleted: list[str] = []
+    api: Any = SimpleNamespace(delete=deleted.append)
+    objects: Any = SimpleNamespace(
+        items=lambda path: [] if path == CLAIMS else [{**volume, "status": {"phase": "Released"}}]
+    )
+    Volumes(api, objects, tmp_path).reconcile()
+
+    assert (deleted, top.exists()) == ([f"{VOLUMES}/pvc-u1"], False)
 
 
 def test_a_volume_that_somebody_else_made_stays() -> None:
