@@ -142,7 +142,7 @@ def _target(service: Object | None, wanted: Object, slices: list[Object]) -> str
         return ""
     metadata = service["metadata"]
     ready = [
-        (address, slice_port["port"])
+        (address, slice_port.get("port") or port["port"])
         for endpoint_slice in slices
         if endpoint_slice["metadata"]["namespace"] == metadata["namespace"]
         and endpoint_slice["metadata"].get("labels", {}).get("kubernetes.io/service-name") == metadata["name"]

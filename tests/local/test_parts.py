@@ -807,6 +807,16 @@ def test_a_route_to_addresses_that_people_wrote() -> None:
     assert targets(found) == [("/", "198.19.0.5:80")]
 
 
+@pytest.mark.parametrize(("address", "target"), [("198.19.0.5", "198.19.0.5:80"), ("None", "198.18.0.7:80")])
+def test_a_route_to_endpoints_without_a_port(address: str, target: str) -> None:
+    """A port of a slice without a number is any: that of the Service is the one that is meant."""
+    slice_of_web = endpoints("web", ready=True)
+    del slice_of_web["ports"][0]["port"]
+
+    found = routes([ingress(("/", "web", 80))], [service("web", address)], [slice_of_web])
+    assert targets(found) == [("/", target)]
+
+
 def test_others_ingresses_are_left_alone(tmp_path: Path) -> None:
     """An ingress of another class is not served, and its status is another controller's."""
     theirs, ours = ingress(("/", "web", 80), ingressClassName="nginx"), ingress(("/", "web", 80))
