@@ -13,6 +13,7 @@ is not admitted is dropped: a pod that is admitted a moment later connects with 
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ _PODS = kind_path("v1", "Pod")
 _NAMESPACES = kind_path("v1", "Namespace")
 _RETRY_INTERVAL_S = 1.0
 _TIMEOUT_S = 30.0
+_LEADING_ZEROS = re.compile(r"\b0+(?=\d)")
 
 
 @record
@@ -134,9 +136,9 @@ def _block(block: Object, direction: Direction) -> list[str]:
 
 
 def _without(cidr: str, exceptions: Iterable[str]) -> list[str]:
-    parts = [IPv4Network(cidr, strict=False)]
+    parts = [_network(cidr)]
     for text in exceptions:
-        taken = IPv4Network(text, strict=False)
+        taken = _network(text)
         parts = [
             rest
             for part in parts
@@ -145,6 +147,11 @@ def _without(cidr: str, exceptions: Iterable[str]) -> list[str]:
             )
         ]
     return [str(part) for part in sorted(parts)]
+
+
+def _network(cidr: str) -> IPv4Network:
+    """Parse a range as the API server does, to which zeros in front mean nothing."""
+    return IPv4Network(_LEADING_ZEROS.sub("", cidr), strict=False)
 
 
 def _is_peer(peer: Object, pod: Object, policy: Object, namespaces: Mapping[str, Any]) -> bool:

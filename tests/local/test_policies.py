@@ -61,6 +61,11 @@ def test_without_policies_nothing_is_filtered() -> None:
             id="a range with an exception",
         ),
         pytest.param(
+            {"ingress": [{"from": [{"ipBlock": {"cidr": "010.001.0.0/30", "except": ["10.1.0.00/31"]}}]}]},
+            ["-s 10.0.0.1 -j RETURN", "-s 10.1.0.2/31 -j RETURN", "-j DROP"],
+            id="a range with zeros in front, which the API server takes",
+        ),
+        pytest.param(
             {"ingress": [{"ports": [{"port": "web"}, {"port": 90, "endPort": 99, "protocol": "UDP"}]}]},
             [
                 "-s 10.0.0.1 -j RETURN",
