@@ -85,6 +85,7 @@ def is_released(volume: Object) -> bool:
     return (
         (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) == PROVISIONER
         and volume["spec"].get("storageClassName") in _CLASSES
+        and "local" in volume["spec"]
         and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
         and volume.get("status", {}).get("phase") in ("Released", "Failed")
     )

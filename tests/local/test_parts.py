@@ -28,7 +28,7 @@ from composeplat.local.containerd import note_other_version
 from composeplat.local.controllers import Controllers, routes
 from composeplat.local.docker_settings import RegistrySettings
 from composeplat.local.kernel import load_modules
-from composeplat.local.layout import HostPorts, Layout, make_layout
+from composeplat.local.layout import PROVISIONER, HostPorts, Layout, make_layout
 from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.networks import egress_problem, find_slirp4netns, network_commands
 from composeplat.local.packages import missing_optional_packages, missing_packages
@@ -716,6 +716,9 @@ def test_a_volume_that_somebody_else_made_stays() -> None:
     spec = {"storageClassName": "local", "persistentVolumeReclaimPolicy": "Delete", "hostPath": {"path": "/srv"}}
 
     assert not is_released({"metadata": {"name": "theirs"}, "spec": spec, "status": {"phase": "Failed"}})
+    # One that was written after the example of ours has its annotation too.
+    metadata = {"name": "theirs", "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER}}
+    assert not is_released({"metadata": metadata, "spec": spec, "status": {"phase": "Released"}})
 
 
 def test_a_volume_of_the_other_class_is_a_mount() -> None:
