@@ -390,9 +390,9 @@ def emptied_folders(folder: WatchedFolder, deleted: Iterable[str]) -> list[str]:
     for path in deleted:
         while path := posixpath.dirname(path):
             parents[path] = None
-    gone = [path for path in parents if not _is_folder(os.path.join(folder.local, path))]
+    gone = [path for path in parents if not is_folder(os.path.join(folder.local, path))]
     return [folder.in_container(path) for path in sorted(gone, key=lambda path: (-path.count("/"), path))]
 
 
-def _is_folder(path: str) -> bool:
+def is_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)

@@ -24,6 +24,7 @@ from composeplat.dev.container_sync import (
     emptied_folders,
     find_folders,
     give_modes,
+    is_folder,
     write_archive,
 )
 from composeplat.dev.refused_files import Refused, describe_refusals
@@ -225,7 +226,10 @@ class Copy:
             folder = self.reach.state.folders[number]
             removed = [folder.in_container(path) for path in paths if not path.endswith("/")]
             emptied = emptied_folders(folder, paths)
-            kept |= files.delete(removed, emptied)
+            # A new container may have a folder there, as there is one here again.
+            again = {folder.in_container(path) for path in paths if is_folder(f"{folder.local}/{path}")}
+            refused = files.delete(removed, emptied)
+            kept |= {path: reason for path, reason in refused.items() if path not in again}
             self.reach.folders[container].difference_update(emptied)
         return kept
 

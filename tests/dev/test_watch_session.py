@@ -24,10 +24,10 @@ from composeplat.dev.container_commands import Piped
 from composeplat.dev.container_sync import Container, ContainerFiles, Unreached, write_archive
 from composeplat.dev.folder_watch import FolderChange, Found
 from composeplat.dev.refused_files import Refused
-from composeplat.dev.watch_copy import Copy
+from composeplat.dev.watch_copy import Copy, WatchedContainers
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.dev.watch_session import PodWork, WatchSession
-from composeplat.dev.watch_state import FilePath
+from composeplat.dev.watch_state import Changes, FilePath, WatchState
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.target import Target
 from composeplat.names import SERVICE_LABEL
@@ -434,6 +434,28 @@ def test_why_a_copy_failed(
         ContainerFiles(Mock(), Mock(), {}).unpack(archive, tmp_path / "part")
 
     assert isinstance(raised.value, Unreached) is is_unreached
+
+
+def test_a_file_that_is_a_folder_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two checkouts, a new container still has the folder of its image: the file in its place is not missed."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "a").write_text("1")
+    monkeypatch.setattr(ContainerFiles, "delete", lambda *_: {"/app/config": "Is a directory"})
+    monkeypatch.setattr(ContainerFiles, "make_folders", lambda *_: {})
+    monkeypatch.setattr(ContainerFiles, "unpack", lambda *_: {})
+    work = Builds()
+    reach = WatchedContainers(
+        cluster_names={"web": "web"},
+        namespace="team",
+        target=Mock(),
+        environment={},
+        state=WatchState([replace(SYNCED, local=str(tmp_path))]),
+        on_event=work.events.append,
+    )
+    changes = Changes({(0, "config/"): False, (0, "config"): False, (0, "config/a"): True})
+    Copy(reach, "web", changes, is_new=True).into([Container("web-1", "c1")])
+
+    assert (problems(work), copies(work)) == ([], [(1, 1)])
 
 
 def copied_into(work: Builds) -> str:
