@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
@@ -38,6 +39,34 @@ func TestAFolderThatIsTooLargeIsAProblem(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(root, "many")))
 	if found := listed(scan(t, remote, true)); found != "file File" {
 		t.Error(found)
+	}
+}
+
+// Folders that are nested deeper than the other end takes are such a problem too, as a copy of a folder into itself makes them.
+func TestFoldersThatAreTooDeepAreAProblem(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "file", "x")
+	remote := served(t, root)
+	scan(t, remote, true)
+	for _, depth := range []int{600, 496} {
+		must(t, os.MkdirAll(filepath.Join(root, strings.Repeat("s/", depth)), 0o755))
+		for range 2 {
+			if _, err := remote.Scan(t.Context(), true); err == nil || err.Error() != errTooLarge.Error() {
+				t.Fatal(depth, err)
+			}
+		}
+		must(t, os.RemoveAll(filepath.Join(root, "s")))
+	}
+	must(t, os.MkdirAll(filepath.Join(root, strings.Repeat("s/", 490)), 0o755))
+	if entries, _ := measure([]*core.Change{{New: scan(t, remote, true).Content}}); entries != 490+3 {
+		t.Error(entries)
+	}
+	deep := fileOf("x")
+	for range 600 {
+		deep = &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{"s": deep}}
+	}
+	if _, err := remote.Transition(t.Context(), []*core.Change{{Path: "other", New: deep}}, Additions{}); err != errTooLarge {
+		t.Fatal(err)
 	}
 }
 

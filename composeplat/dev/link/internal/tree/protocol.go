@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
@@ -57,11 +58,35 @@ func checkLength(kind byte, body []byte) error {
 	return nil
 }
 
+// measure returns how many entries changes have, and how deep their folders are nested.
+func measure(changes []*core.Change) (entries, depth int) {
+	var visit func(entry *core.Entry, at int)
+	visit = func(entry *core.Entry, at int) {
+		entries, depth = entries+1, max(depth, at)
+		for _, inside := range entry.Contents {
+			visit(inside, at+1)
+		}
+	}
+	for _, change := range changes {
+		entries++
+		start := 0
+		if change.Path != "" {
+			start = strings.Count(change.Path, "/") + 1
+		}
+		if change.New != nil {
+			visit(change.New, start)
+		}
+	}
+	return entries, depth
+}
+
 const (
 	// maxEntries is how many files, folders and links one message may hold: each takes far more memory than bytes.
 	maxEntries = 1_000_000
 	// maxDepth is how deep folders may be nested; operating systems limit paths anyway.
 	maxDepth = 500
+	// maxSentDepth is how deep they are in what is sent: the other end counts what is around them too.
+	maxSentDepth = maxDepth - 5
 	// maxBlock is the maximum block size of an rsync signature: a block is held in memory.
 	maxBlock = 64 << 10
 )

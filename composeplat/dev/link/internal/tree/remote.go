@@ -368,6 +368,9 @@ func (r *Remote) Supply(paths []string, signatures []*rsync.Signature, receiver 
 }
 
 func (r *Remote) Transition(_ context.Context, changes []*core.Change, with Additions) (*Outcome, error) {
+	if entries, depth := measure(changes); entries > maxEntries || depth > maxSentDepth {
+		return nil, errTooLarge
+	}
 	request, err := packMessages(with, changes)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,23 @@ type server struct {
 	tree   *Tree
 	frames *wire.Frames
 	sent   *View
+	// entries are at least as many as the sent view has.
+	entries int
+}
+
+// checkSize returns errTooLarge for changes that the other end would not take, as of all that it has then.
+func (s *server) checkSize(view *View, changes []*core.Change) error {
+	entries, depth := measure(changes)
+	if depth > maxSentDepth || entries > maxEntries {
+		return errTooLarge
+	}
+	if s.entries += entries; s.entries > maxEntries {
+		s.entries, _ = measure([]*core.Change{{New: view.Content}})
+	}
+	if s.entries > maxEntries {
+		return errTooLarge
+	}
+	return nil
 }
 
 func (s *server) sendChanges(ended <-chan struct{}) {
@@ -107,6 +124,9 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 		return wire.Pack(answer, nil)
 	}
 	changes := answer.compare(before, view)
+	if err := s.checkSize(view, changes); err != nil {
+		return nil, err
+	}
 	answer.Large = s.tree.largeIn(changes)
 	for i, change := range changes {
 		changes[i] = &core.Change{Path: change.Path, New: change.New}
