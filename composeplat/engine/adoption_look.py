@@ -15,11 +15,10 @@ from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.adoption import LiveObjects, is_replaced
-from composeplat.engine.deletion import as_plain
+from composeplat.engine.deletion import as_plain, under_another_name
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.ownership import owner_of
 from composeplat.engine.preflight import KINDS, Key, belongs_to, object_keys
-from composeplat.names import MAX_LABEL_LENGTH, MAX_NAME_LENGTHS, shorten
 from composeplat.plan.desired import DesiredObject, Plan
 from composeplat.plan.templates import SELECTING
 
@@ -90,14 +89,8 @@ def _rehearse(
         if found is not None and not is_replaced(found, manifest, plan.environment):
             applied[key] = api.apply(manifest, dry_run=True)
         else:
-            api.create(_renamed(manifest), dry_run=True)
+            api.create(under_another_name(manifest), dry_run=True)
     except ApiError as error:
         if error.status not in _REFUSALS:
             raise
         refused[key] = str(error)
-
-
-def _renamed(manifest: Object) -> Object:
-    metadata = manifest["metadata"]
-    limit = MAX_NAME_LENGTHS.get(manifest["kind"], MAX_LABEL_LENGTH)
-    return {**manifest, "metadata": {**metadata, "name": shorten(f"{metadata['name']}-check", limit)}}

@@ -27,7 +27,7 @@ from composeplat.engine.live_state import list_metadata, read_live_state
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
 from composeplat.engine.stack import Stack
-from composeplat.names import SERVICE_LABEL
+from composeplat.names import MAX_LABEL_LENGTH, MAX_NAME_LENGTHS, SERVICE_LABEL, shorten
 from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.deadline import Deadline
@@ -35,6 +35,7 @@ from composeplat.system.deadline import Deadline
 _WAITING_FOR_PODS = "waiting until all pods have ended"
 _DELETION_TIMEOUT_S = 120.0
 _MAX_LISTED = 5
+_REFUSALS = (http.client.UNPROCESSABLE_ENTITY, http.client.BAD_REQUEST)
 #: Kinds with immutable fields: an interrupted run may have created them with other values.
 _IMMUTABLE_KINDS = ("Job", "Service", "StatefulSet")
 
@@ -151,6 +152,7 @@ def delete_conflicting(
         if desired.kind in _IMMUTABLE_KINDS
         and (desired.kind, desired.name) in unknown
         and not can_update(api, desired.manifest)
+        and _can_create(api, desired.manifest)
     ]
     delete(stack, api, in_the_way, "of an interrupted deploy")
 
@@ -209,8 +211,25 @@ def can_update(api: Api, manifest: dict[str, Any]) -> bool:
     try:
         api.apply(as_plain(manifest), dry_run=True)
     except ApiError as error:
-        return error.status not in (http.client.UNPROCESSABLE_ENTITY, http.client.BAD_REQUEST)
+        return error.status not in _REFUSALS
     return True
+
+
+def _can_create(api: Api, manifest: dict[str, Any]) -> bool:
+    """Return whether it would accept the object once the present one is gone, whose place in a quota is free then."""
+    try:
+        api.create(under_another_name(as_plain(manifest)), dry_run=True)
+    except ApiError as error:
+        is_denied = error.status == http.client.FORBIDDEN and "exceeded quota" not in str(error)
+        return not is_denied and error.status not in _REFUSALS
+    return True
+
+
+def under_another_name(manifest: Object) -> Object:
+    """Return a manifest for a dry run beside the object that has its name."""
+    metadata = manifest["metadata"]
+    limit = MAX_NAME_LENGTHS.get(manifest["kind"], MAX_LABEL_LENGTH)
+    return {**manifest, "metadata": {**metadata, "name": shorten(f"{metadata['name']}-check", limit)}}
 
 
 def as_plain(value: Any) -> Any:

@@ -115,6 +115,33 @@ def test_objects_that_can_not_be_adopted_are_deleted(
     assert asked(server, "DELETE") == deleted
 
 
+DENIED = 'admission webhook "policy.example.com" denied the request: no'
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "deleted"),
+    [
+        pytest.param(400, DENIED, [], id="webhook"),
+        pytest.param(403, DENIED, [], id="webhook-with-a-status"),
+        pytest.param(422, "spec is invalid", [], id="policy-or-schema"),
+        pytest.param(403, "forbidden: exceeded quota: small", [JOB], id="quota"),
+        pytest.param(409, "already exists", [JOB], id="name"),
+    ],
+)
+def test_objects_that_could_not_be_created_again(
+    server: Server, api: Api, stack: Stack, status: int, reason: str, deleted: list[str]
+) -> None:
+    """What runs stays if the server would refuse the new one too; its place in a quota becomes free."""
+    server.first = [refusal(422, "immutable"), refusal(status, reason)]
+    server.answers[JOB] = GONE
+    delete_conflicting(stack, api, plan(manifest()), THERE, {}, DeployOptions())
+
+    assert asked(server, "DELETE") == deleted
+    (created,) = (request for request in server.asked if request.method == "POST")
+    assert created.path == f"{JOBS}?fieldValidation=Strict&dryRun=All"
+    assert json.loads(created.body)["metadata"]["name"] == "task-check"
+
+
 def test_objects_of_other_services_stay(server: Server, api: Api, stack: Stack) -> None:
     """A deploy of some services deletes nothing of the others: it would not make it again."""
     server.otherwise = refusal(422, "immutable")
