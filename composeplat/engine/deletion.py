@@ -36,6 +36,8 @@ _WAITING_FOR_PODS = "waiting until all pods have ended"
 _DELETION_TIMEOUT_S = 120.0
 _MAX_LISTED = 5
 _REFUSALS = (http.client.UNPROCESSABLE_ENTITY, http.client.BAD_REQUEST)
+#: Refusals because of the object that is there: it counts in a quota, and has the ports of nodes.
+_FREED = ("exceeded quota", "already allocated")
 #: Kinds with immutable fields: an interrupted run may have created them with other values.
 _IMMUTABLE_KINDS = ("Job", "Service", "StatefulSet")
 
@@ -216,12 +218,12 @@ def can_update(api: Api, manifest: dict[str, Any]) -> bool:
 
 
 def _can_create(api: Api, manifest: dict[str, Any]) -> bool:
-    """Return whether it would accept the object once the present one is gone, whose place in a quota is free then."""
+    """Return whether it would accept the object once the present one is gone, whose place and ports are free then."""
     try:
         api.create(under_another_name(as_plain(manifest)), dry_run=True)
     except ApiError as error:
-        is_denied = error.status == http.client.FORBIDDEN and "exceeded quota" not in str(error)
-        return not is_denied and error.status not in _REFUSALS
+        is_denied = error.status == http.client.FORBIDDEN or error.status in _REFUSALS
+        return not is_denied or any(text in str(error) for text in _FREED)
     return True
 
 

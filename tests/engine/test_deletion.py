@@ -125,6 +125,7 @@ DENIED = 'admission webhook "policy.example.com" denied the request: no'
         pytest.param(403, DENIED, [], id="webhook-with-a-status"),
         pytest.param(422, "spec is invalid", [], id="policy-or-schema"),
         pytest.param(403, "forbidden: exceeded quota: small", [JOB], id="quota"),
+        pytest.param(422, "nodePort: Invalid value: provided port is already allocated", [JOB], id="port"),
         pytest.param(409, "already exists", [JOB], id="name"),
     ],
 )
