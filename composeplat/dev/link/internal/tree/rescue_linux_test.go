@@ -7,19 +7,51 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"golang.org/x/sys/unix"
 
 	"composeplat/link/internal/beneath"
 )
 
-// A file that a full disk cuts short is no copy: the container's file would be replaced, and lost.
-func TestOnAFullDiskNothingCountsAsSaved(t *testing.T) {
+// smallDisk is a folder on a file system of 64 KiB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs to be root, to mount a small file system")
 	}
-	root, target := t.TempDir(), t.TempDir()
-	must(t, unix.Mount("none", target, "tmpfs", 0, "size=64k"))
-	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+	folder := t.TempDir()
+	must(t, unix.Mount("none", folder, "tmpfs", 0, "size=64k"))
+	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
+	return folder
+}
+
+// The problem of a file that can't be staged is the disk's, and not that it is missing in the staging area.
+func TestTheProblemOfAFullDisk(t *testing.T) {
+	source, root := t.TempDir(), smallDisk(t)
+	large := strings.Repeat("large", 40_000)
+	put(t, source, "large", large)
+	from, to := planted(t, source), planted(t, root)
+	scan(t, from, true)
+	scan(t, to, true)
+	change := &core.Change{Path: "large", New: fileOf(large)}
+	with, err := to.Transition(t.Context(), []*core.Change{change}, Additions{Contents: map[string][]byte{"large": []byte(large)}})
+	must(t, err)
+	for how, outcome := range map[string]*Outcome{"before": transfer(t, from, to, change), "with the change": with} {
+		if len(outcome.Problems) != 1 || outcome.Problems[0].Error != "its contents can't be written: no space left on device" {
+			t.Error(how, outcome.Problems)
+		}
+	}
+	// The next problem has another reason.
+	outcome, err := to.Transition(t.Context(), []*core.Change{change}, Additions{})
+	must(t, err)
+	if len(outcome.Problems) != 1 || outcome.Problems[0].Error != "its contents have changed on their way" {
+		t.Error(outcome.Problems)
+	}
+}
+
+// A file that a full disk cuts short is no copy: the container's file would be replaced, and lost.
+func TestOnAFullDiskNothingCountsAsSaved(t *testing.T) {
+	root, target := t.TempDir(), smallDisk(t)
 	large, small := strings.Repeat("large", 40_000), strings.Repeat("small", 1000)
 	put(t, root, "large", large)
 	put(t, root, "small", small)

@@ -8,7 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 
 	"composeplat/link/internal/beneath"
 )
@@ -24,6 +28,8 @@ type stagingArea struct {
 	// held are complete contents of large files by their digest, and open those that are being written.
 	held map[string]string
 	open map[string]bool
+	// failure is why contents could not be written, since the last Transition.
+	failure error
 }
 
 func newStagingArea(place beneath.Place) *stagingArea {
@@ -157,6 +163,7 @@ func (s *stagingArea) Sink(path string) (io.WriteCloser, error) {
 	name := strconv.Itoa(s.next)
 	file, err := s.folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
+		s.failure = err
 		return nil, err
 	}
 	s.open[name] = true
@@ -165,6 +172,25 @@ func (s *stagingArea) Sink(path string) (io.WriteCloser, error) {
 
 // notStaged is a name that no staged file has: they are numbered.
 const notStaged = "missing"
+
+// explainMissing gives problems with contents that are not staged their reason.
+func (s *stagingArea) explainMissing(problems []*core.Problem) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	why := "its contents have changed on their way"
+	var reason syscall.Errno
+	if errors.As(s.failure, &reason) {
+		why = "its contents can't be written: " + reason.Error()
+	} else if s.failure != nil {
+		why = "its contents can't be written: " + s.failure.Error()
+	}
+	s.failure = nil
+	for _, problem := range problems {
+		if strings.Contains(problem.Error, "/"+notStaged+": ") || strings.Contains(problem.Error, "staged file path") {
+			problem.Error = why
+		}
+	}
+}
 
 type sink struct {
 	area   *stagingArea
@@ -193,6 +219,7 @@ func (s *sink) Close() error {
 		_ = s.area.folder.Remove(s.name)
 	}
 	if err != nil {
+		s.area.failure = err
 		return err
 	}
 	s.area.files[s.path+"\x00"+string(s.hash.Sum(nil))] = s.name

@@ -520,6 +520,7 @@ func (t *Tree) Transition(ctx context.Context, changes []*core.Change, with Addi
 		return nil, err
 	}
 	t.explainNames(problems)
+	t.staging.explainMissing(problems)
 	for _, change := range changes {
 		t.recheck[change.Path] = true
 		t.recheck[parentPath(change.Path)] = true
