@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
@@ -38,9 +39,13 @@ func isDevice(name string) bool {
 	return (port == "COM" || port == "LPT") && len(number) == 1 && strings.ContainsRune("123456789\u00b9\u00b2\u00b3", number[0])
 }
 
+// temporaryName is a name of the engine's own, which is another one each time: a problem would seem to be a new one.
+var temporaryName = regexp.MustCompile(regexp.QuoteMeta(TemporaryPrefix) + `[^\s:/]*`)
+
 // explainNames gives problems a cause if the file system has another entry under the name.
 func (t *Tree) explainNames(problems []*core.Problem) {
 	for _, problem := range problems {
+		problem.Error = temporaryName.ReplaceAllString(problem.Error, "a temporary file")
 		if other := t.findFolded(problem.Path); other != "" {
 			problem.Error = fmt.Sprintf(
 				"its name differs from that of %s in case only, and the file system here has one file for both: rename one", other)

@@ -49,6 +49,30 @@ func TestTheProblemOfAFullDisk(t *testing.T) {
 	}
 }
 
+// Where the staging area is on another disk, the problem is the same one each time, and so is reported once it has lasted.
+func TestTheProblemOfAFullDiskStays(t *testing.T) {
+	source, root := t.TempDir(), smallDisk(t)
+	large := strings.Repeat("large", 40_000)
+	put(t, source, "large", large)
+	from := planted(t, source)
+	scan(t, from, true)
+	place, err := beneath.Find(root, "")
+	must(t, err)
+	staging, err := beneath.Find(filepath.Join(t.TempDir(), "staging"), "")
+	must(t, err)
+	to, err := NewTree(place, nil, staging, nil)
+	must(t, err)
+	t.Cleanup(func() { to.Close() })
+	scan(t, to, true)
+	for range 3 {
+		outcome := transfer(t, from, to, &core.Change{Path: "large", New: fileOf(large)})
+		expected := "unable to create file: unable to copy file contents: write a temporary file: no space left on device"
+		if len(outcome.Problems) != 1 || outcome.Problems[0].Error != expected {
+			t.Fatal(outcome.Problems)
+		}
+	}
+}
+
 // A file that a full disk cuts short is no copy: the container's file would be replaced, and lost.
 func TestOnAFullDiskNothingCountsAsSaved(t *testing.T) {
 	root, target := t.TempDir(), smallDisk(t)
