@@ -224,7 +224,9 @@ func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *do
 			c.settled = seen
 		}
 	}
-	return again, &done{first: first, here: countEntries(made.here), there: countEntries(made.there), other: moded}, nil
+	result = &done{first: first, here: countEntries(made.here, did.here.Results), other: moded}
+	result.there = countEntries(made.there, did.there.Results[min(len(made.copies), len(did.there.Results)):])
+	return again, result, nil
 }
 
 // ancestor is the content of the base. In a first sync, it has the files that an interrupted one has brought to both sides.

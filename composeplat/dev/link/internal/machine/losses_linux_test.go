@@ -206,3 +206,22 @@ func TestFolderThatMayBeReadLater(t *testing.T) {
 	write(t, w.there("locked/sub/file"), "22")
 	w.arrives(w.here("locked/sub/file"), "22")
 }
+
+// What a full disk does not take is not reported as synced, again and again.
+func TestNothingIsSyncedToAFullDisk(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs to be root, to mount a small file system")
+	}
+	w := newWorld(t)
+	must(t, unix.Mount("none", w.here(""), "tmpfs", 0, "size=64k"))
+	t.Cleanup(func() { _ = unix.Unmount(w.here(""), unix.MNT_DETACH) })
+	w.startSynced()
+	before := w.count("synced")
+	write(t, w.there("large"), strings.Repeat("large", 40_000))
+	w.eventually("a problem", func() bool { return w.count("problem") > 0 })
+	equal(t, before, w.count("synced"))
+	must(t, os.Truncate(w.there("large"), 5))
+	w.arrives(w.here("large"), "large")
+	w.eventually("it is reported", func() bool { return w.count("synced") == before+1 })
+}

@@ -218,11 +218,13 @@ func areTooMany(deletions, files int) bool {
 	return deletions > minGuardedDeletions && deletions*100 > maxDeletedPercent*files || deletions > fewFiles && deletions >= files
 }
 
-// countEntries counts the entries that changes create, change or delete.
-func countEntries(changes []*core.Change) int {
+// countEntries counts the entries that changes have created, changed or deleted.
+func countEntries(changes []*core.Change, results []*core.Entry) int {
 	count := 0
-	for _, change := range changes {
-		count += max(1, int(max(change.Old.Count(), change.New.Count())))
+	for i, change := range changes {
+		if !results[i].Equal(change.Old, true) {
+			count += max(1, int(max(change.Old.Count(), results[i].Count())))
+		}
 	}
 	return count
 }
