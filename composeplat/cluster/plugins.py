@@ -147,7 +147,8 @@ def read_plugin(
     """Read a user's ``exec``; ``cluster`` is the entry of the cluster that the credential is for."""
     command = str(entry["command"])
     if "/" in command and not os.path.isabs(command):
-        command = str(folder / command)
+        # Beside a kubeconfig in the current folder it would lose its slash, and be looked for on PATH.
+        command = str(folder.absolute() / command)
     pairs = [pair for pair in _list(entry, "env", command) if isinstance(pair, dict)]
     own = {str(pair.get("name")): str(pair.get("value") or "") for pair in pairs}
     return Plugin(

@@ -363,6 +363,15 @@ def test_where_a_program_is_looked_for(tmp_path: Path, command: str) -> None:
     assert token_of(find_access({"PATH": f"{tmp_path}/bin"}, named)) == "given"
 
 
+def test_a_program_beside_a_kubeconfig_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of the kubeconfig, such as ``KUBECONFIG=config``, may have no folder."""
+    program(tmp_path / "give", GIVE)
+    write(tmp_path / "config", config(user=plugin("./give")))
+    monkeypatch.chdir(tmp_path)
+
+    assert token_of(find_access({"KUBECONFIG": "config", "PATH": "/bin"})) == "given"
+
+
 VERSION = "client.authentication.k8s.io/v1beta1"
 
 
