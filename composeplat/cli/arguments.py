@@ -81,12 +81,16 @@ def utf8_texts(texts: Iterable[str], parameter: str) -> tuple[str, ...]:
     return tuple(utf8_text(text, parameter) for text in texts)
 
 
-def utf8_text(text: str, parameter: str) -> str:
-    """Refuse a text for a container that is not UTF-8: on its way, JSON would change it."""
+def utf8_text(text: str, parameter: str, *, variable: str = "") -> str:
+    """Refuse a text for a container that is not UTF-8: on its way, JSON would change it.
+
+    The value of a variable is not shown: it may be a secret.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        message = f"must be UTF-8, as Kubernetes takes nothing else, not {quoted(printable(text))}"
+        shown = f"; the value of {printable(variable)} is not" if variable else f", not {quoted(printable(text))}"
+        message = f"must be UTF-8, as Kubernetes takes nothing else{shown}"
         raise typer.BadParameter(message, param_hint=parameter) from error
     return text
 

@@ -141,7 +141,7 @@ def _environment(pairs: list[str]) -> dict[str, str]:
             raise typer.BadParameter(f"must be NAME=value, not '{printable(name)}'", param_hint="--env")
         value = os.environ.get(name) if value is None else value
         if value is not None:
-            found[name] = utf8_text(value, "--env")
+            found[name] = utf8_text(value, "--env", variable=name)
     return found
 
 

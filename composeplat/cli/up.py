@@ -219,7 +219,7 @@ def _variables(assignments: Iterable[str]) -> dict[str, str]:
         if not name:
             raise typer.BadParameter(f"must be NAME=VALUE, not '{printable(text)}'", param_hint="--env")
         if equals or name in os.environ:
-            made[name] = utf8_text(value if equals else os.environ[name], "--env")
+            made[name] = utf8_text(value if equals else os.environ[name], "--env", variable=name)
     return made
 
 

@@ -35,6 +35,15 @@ def test_texts_that_are_not_utf8(project: Project, args: tuple[str, ...], parame
     assert f"Invalid value for {parameter}: must be UTF-8, as Kubernetes takes nothing else" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "up"])
+def test_the_value_of_a_variable_that_is_not_utf8(project: Project, command: str) -> None:
+    """It comes from the shell, and may be a secret: the message has the name alone."""
+    done = project(FILE).run(command, "-e", "API_TOKEN", "web", API_TOKEN=os.fsdecode(b"hidden\xe9"))
+    assert done.status == 2
+    assert "the value of API_TOKEN is not" in done.stderr
+    assert "hidden" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("status", "complaint", "is_warning"),
     [
