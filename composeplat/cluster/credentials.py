@@ -108,6 +108,11 @@ class CredentialSource:
 def _checked(credential: Credential) -> Credential:
     if not (credential.token.isascii() and credential.token.isprintable()):
         raise MissingPiece("the token that the kubeconfig leads to has characters that are invalid in an HTTP header")
+    if any("\n" in value or "\r" in value for _, value in credential.impersonation):
+        raise MissingPiece(
+            "a value of 'as' or 'as-…' in the kubeconfig has a line break, which is invalid in an HTTP header",
+            "write it on one line: a text after ': |' ends with a line break",
+        )
     return credential
 
 

@@ -253,6 +253,13 @@ def test_acting_as_another_user(server: Server, tmp_path: Path, kind: str) -> No
     assert {request.headers["Authorization"] for request in server.asked} == {"Bearer given"}
 
 
+@pytest.mark.parametrize("more", [{"as": "jane\n"}, {"as": "jane", "as-groups": ["dev\r"]}])
+def test_acting_as_a_user_that_is_no_header(tmp_path: Path, more: dict[str, Any]) -> None:
+    """A block of YAML, as after ``as: |``, ends with a line break."""
+    with pytest.raises(MissingPiece, match="has a line break, which is invalid in an HTTP header"):
+        credential_of(found(tmp_path, user={"token": "given", **more}))
+
+
 @pytest.mark.parametrize(
     "user",
     [
