@@ -216,7 +216,7 @@ def pack(source: Path, name: str, archive: IO[bytes]) -> Copied:
 def _pack(source: Path, name: str, archive: IO[bytes]) -> Copied:
     copied = Copied()
     with tarfile.open(fileobj=archive, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-        for path, relative in _walk(source.resolve()):
+        for path, relative in _walk(Path(os.path.realpath(source))):
             # To GNU tar, a file whose name ends with a slash is a folder.
             info = tar.gettarinfo(path, arcname=posixpath.join("./", name, relative).rstrip("/"))
             if info is None or not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
@@ -236,8 +236,8 @@ def _pack(source: Path, name: str, archive: IO[bytes]) -> Copied:
 
 def _walk(top: Path) -> Iterator[tuple[str, str]]:
     """Yield the paths at and below a path, each with its name relative to it; folders first, in order."""
-    yield str(top), ""
     pending = [("", os.fspath(top))] if stat.S_ISDIR(os.stat(top).st_mode) else []
+    yield str(top), ""
     while pending:
         relative, folder = pending.pop()
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):

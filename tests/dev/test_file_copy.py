@@ -341,6 +341,12 @@ def test_a_source_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(ComposeplatError, match=r"can't read '.*nowhere': No such file or directory"):
         pack(tmp_path / "link", "x", io.BytesIO())
 
+    (tmp_path / "loop").symlink_to("loop")
+    sent = io.BytesIO()
+    with pytest.raises(ComposeplatError, match=r"can't read '.*/loop': Too many levels of symbolic links"):
+        pack(tmp_path / "loop", "x", sent)
+    assert not sent.getvalue().strip(b"\0")
+
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "secret").write_text("x")
 
