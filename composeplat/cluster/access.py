@@ -36,5 +36,10 @@ class Access:
         return join_host_port(self.host, self.port)
 
     @property
+    def tunnelled_host(self) -> str:
+        """The ``Host`` of requests through a proxy, where the library would write it with too many brackets."""
+        return self.netloc if self.proxy is not None and ":" in self.host else ""
+
+    @property
     def address(self) -> str:
         return f"{'http' if self.plain else 'https'}://{self.netloc}{self.prefix}"

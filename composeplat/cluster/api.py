@@ -206,7 +206,8 @@ class Api:
             try:
                 connection.connect()
                 sock = connection.sock
-                connection.request("GET", self.access.prefix + path, headers=request_headers(credential, accept=accept))
+                headers = request_headers(credential, accept=accept, host=self.access.tunnelled_host)
+                connection.request("GET", self.access.prefix + path, headers=headers)
                 answer = connection.getresponse()
                 logger.debug("GET %s: %d", path, answer.status)
                 if may_renew and self._may_renew(answer, credential):
@@ -249,9 +250,8 @@ class Api:
             credential = self._current()
             connection, kept = self._connection_for(credential)
             try:
-                connection.request(
-                    method, self.access.prefix + path, content, request_headers(credential, kind, accept)
-                )
+                headers = request_headers(credential, kind, accept, self.access.tunnelled_host)
+                connection.request(method, self.access.prefix + path, content, headers)
                 answer = connection.getresponse()
                 read = answer.read() if reads_body or answer.status >= http.client.BAD_REQUEST else b""
             except _FAILURES as error:

@@ -59,7 +59,9 @@ class Connector:
             headers = {"Host": access.netloc}
             if proxy.authorization:
                 headers["Proxy-Authorization"] = proxy.authorization
-            connection.set_tunnel(access.host, access.port, headers)
+            # The library adds brackets since Python 3.13 alone, which removes these.
+            host = f"[{access.host}]" if ":" in access.host else access.host
+            connection.set_tunnel(host, access.port, headers)
         return connection
 
     def _tls(self, credential: Credential) -> ssl.SSLContext:

@@ -31,10 +31,10 @@ def is_from_api_server(path: str, body: bytes) -> bool:
     return "/proxy/" not in path or _STATUS.search(body) is not None or body.startswith(_TOO_MANY)
 
 
-def request_headers(credential: Credential, kind: str = "", accept: str = "application/json") -> Any:
+def request_headers(credential: Credential, kind: str = "", accept: str = "application/json", host: str = "") -> Any:
     """Return headers, of which several may have one name: a user can act with several groups."""
     headers = http.client.HTTPMessage()
-    own = ("Accept", accept), ("Authorization", credential.authorization), ("Content-Type", kind)
+    own = ("Host", host), ("Accept", accept), ("Authorization", credential.authorization), ("Content-Type", kind)
     for name, value in (*own, *credential.impersonation):
         if value:
             headers[name] = value

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.diagnostics import MissingPiece
@@ -245,6 +246,19 @@ def test_api_behind_a_proxy(tmp_path: Path, keys: Path, behind: Server, tunnel: 
         assert list(api.watch("/pods", "1")) == [{"items": []}]
 
     assert tunnel.asked == [f"CONNECT api.behind.invalid:{behind.port}"] * 3
+
+
+def test_an_address_of_ipv6_behind_a_proxy(tunnel: Tunnel) -> None:
+    """It has brackets in the request to the proxy, which would take the last part of it for a port, and in others."""
+    with Server(otherwise=Answer(b'{"items": []}\n')) as server:
+        proxy = parse_proxy(f"http://127.0.0.1:{tunnel.port}", "")
+        with Api(Access(host="2001:db8::1", port=server.port, plain=True, proxy=proxy)) as api:
+            assert api.items("/pods") == []
+            assert list(api.watch("/pods", "1")) == [{"items": []}]
+
+    address = f"[2001:db8::1]:{server.port}"
+    assert tunnel.asked == [f"CONNECT {address}"] * 2
+    assert {request.headers["Host"] for request in server.asked} == {address}
 
 
 def test_a_proxy_that_wants_a_login(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel) -> None:
