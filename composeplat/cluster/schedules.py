@@ -6,7 +6,7 @@ Must not know the API: a snapshot comes in.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -20,6 +20,8 @@ from composeplat.system.records import record
 #: The annotation of a Job that a person started from a CronJob, as kubectl sets it too.
 MANUAL_ANNOTATION, MANUAL = "cronjob.kubernetes.io/instantiate", "manual"
 _MAX_NEXT = 3
+#: A machine without files of time zones, such as a small container, does not know these by name either.
+_OF_UTC = ("Etc/UTC", "UTC")
 _RESULTS = {
     WorkloadState.COMPLETED: "completed",
     WorkloadState.FAILED: "failed",
@@ -59,7 +61,7 @@ class ScheduleStatus:
 
 def schedule_status(cron_job: Object, snapshot: Snapshot, now: datetime) -> ScheduleStatus:
     spec = cron_job["spec"]
-    cron, timezone = str(spec.get("schedule", "")), str(spec.get("timeZone") or "Etc/UTC")
+    cron, timezone = str(spec.get("schedule", "")), str(spec.get("timeZone") or _OF_UTC[0])
     cron = "" if cron == NEVER else cron
     moments = [] if spec.get("suspend") else next_moments(cron, timezone, now, _MAX_NEXT)
     return ScheduleStatus(
@@ -73,7 +75,8 @@ def schedule_status(cron_job: Object, snapshot: Snapshot, now: datetime) -> Sche
 def next_moments(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
     """Return the next moments of an expression; none if this machine does not know the zone."""
     try:
-        return list(islice(parse_cron(text).moments(after, ZoneInfo(timezone)), count))
+        zone = UTC if timezone in _OF_UTC else ZoneInfo(timezone)
+        return list(islice(parse_cron(text).moments(after, zone), count))
     except (BadValue, ValueError, OSError, KeyError):
         return []
 

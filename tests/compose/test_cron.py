@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from datetime import UTC, datetime
 
 import pytest
@@ -77,3 +78,13 @@ def test_what_is_none(text: str) -> None:
     """The API server would refuse each, or never start it."""
     with pytest.raises(BadValue, match="must be a cron expression"):
         parse_cron(text)
+
+
+def test_a_machine_without_time_zones() -> None:
+    """A small container has no files of them: UTC is known all the same."""
+    zoneinfo.ZoneInfo.clear_cache()
+    zoneinfo.reset_tzpath([])
+    try:
+        assert moments("@daily", "Etc/UTC", count=1) == moments("@daily", "UTC", count=1) == ["2026-01-02 00:00"]
+    finally:
+        zoneinfo.reset_tzpath()
