@@ -14,6 +14,7 @@ from composeplat import progress
 from composeplat.cli.arguments import App, utf8_text
 from composeplat.cli.exec import find_container
 from composeplat.cli.help_text import Guide
+from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.dev import container_commands
@@ -51,9 +52,10 @@ def run(choice: Choice, source: str, target: str) -> int:
     if planned is None:
         return int(Exit.INVALID)
     command = find_container(planned, service or other, f"cp --name {planned.plan.environment} …")
-    if service:
-        return _copy_out(planned, command, absolute_in_container(path), target)
-    return _copy_in(planned, command, source, absolute_in_container(other_path))
+    with ended_by_signals():
+        if service:
+            return _copy_out(planned, command, absolute_in_container(path), target)
+        return _copy_in(planned, command, source, absolute_in_container(other_path))
 
 
 def _copy_out(planned: Planned, container: Command, path: str, target: str) -> int:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import shlex
+import signal
 import sys
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -243,6 +249,30 @@ def test_an_archive_that_is_not_read_to_its_end(deployed: Seam) -> None:
     deployed.patch.setattr("composeplat.dev.container_commands.run_command", lambda *_: 141)
 
     assert deployed.platform("cp", "web:etc/x", "-").status == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_copy_that_is_ended(deployed: Seam, number: signal.Signals) -> None:
+    """As after a Ctrl-C, no part of a file is left here, and no folder for temporary files."""
+    member = tarfile.TarInfo("./x")
+    member.size = 1024 * 1024
+
+    class Output(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if self.tell() >= member.size // 2:
+                assert any(path.name.startswith(".platform-") for path in deployed.folder.iterdir())
+                assert callable(signal.getsignal(number))
+                signal.raise_signal(number)
+            return super().read(size)
+
+    @contextlib.contextmanager
+    def open_command(*_: Any) -> Iterator[Any]:
+        yield SimpleNamespace(output=Output(member.tobuf() + bytes(member.size)))
+
+    deployed.patch.setattr("composeplat.dev.container_commands.open_command", open_command)
+    before = set(deployed.folder.iterdir())
+    assert deployed.platform("cp", "web:etc/x", ".").status == 128 + number
+    assert {path for path in deployed.folder.iterdir() if path.name != "data"} == before - {deployed.folder / "data"}
 
 
 @pytest.mark.parametrize("command", [*INSTEAD, *OF_OTHER_TOOLS])
