@@ -22,7 +22,7 @@ from composeplat.cli.console import clean_line, is_terminal, place_row, wants_co
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
-from composeplat.cli.operations import document
+from composeplat.cli.operations import cut, document
 from composeplat.cli.schedules import schedule_fields, schedule_line
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
@@ -316,7 +316,7 @@ def status_screen(
 def _problem(row: StatusRow) -> Iterable[str]:
     yield _one_line(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else ""))
     for line in row.lines[-_MAX_LOG_LINES:]:
-        yield f"    {clean_line(line)}"
+        yield f"    {cut(clean_line(line))}"
     for mount in row.left_out:
         yield _one_line(f"    {left_out_line(mount)}")
 

@@ -111,6 +111,15 @@ def test_status_with_its_reason() -> None:
     ]
 
 
+def test_status_with_a_long_line(hide: Callable[[list[str]], None]) -> None:
+    """A line of a log, which may have megabytes, is cut as in the message of a deploy; a secret is masked before."""
+    hide(["hunter2"])
+    row = replace(WEB, problem="failed", lines=("x" * 497 + "hunter2" + "y" * 1_000_000,))
+    shown = status_screen("shop", "team", [row], NOW, urls=(), width=None, color=False)
+
+    assert shown.splitlines()[-1] == f"    {'x' * 497}[se"
+
+
 def test_status_in_colors() -> None:
     """Only the state has a color, even where a service is called as a state is."""
     rows = [WEB, DB]
