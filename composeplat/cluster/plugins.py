@@ -84,7 +84,9 @@ class Plugin:
             reason = getattr(error, "strerror", None) or str(error)
             raise self._failed(f"can't be run: {reason.lower()}") from error
         if ended.returncode:
-            raise self._failed(f"failed with exit status {ended.returncode}{_last_line(ended.stderr)}")
+            status = ended.returncode
+            how = f"failed with exit status {status}" if status > 0 else f"was ended by signal {-status}"
+            raise self._failed(f"{how}{_last_line(ended.stderr)}")
         return ended.stdout
 
     def _read(self, output: str) -> Credential:

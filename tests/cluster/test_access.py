@@ -391,6 +391,7 @@ VERSION = "client.authentication.k8s.io/v1beta1"
         pytest.param("echo log in", "gave no ExecCredential: its output is not JSON", id="no-json"),
         pytest.param("echo '[]'", "gave no credential: its output has no 'status'", id="a-list"),
         pytest.param("echo '{}'", "gave no credential: its output has no 'status'", id="no-status"),
+        pytest.param("kill -9 $$", "was ended by signal 9", id="killed"),
         pytest.param(
             """echo '{"status": {}}'""",
             "gave no credential: its status has neither a token nor a certificate",
