@@ -7,7 +7,6 @@ Must not know what the credentials are for: pods pull with them, builds push wit
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import json
 import re
@@ -104,7 +103,8 @@ def _parse_entry(entry: Mapping[str, Any], address: str, path: Path) -> Login | 
     user, colon, password = "", "", ""
     if not (entry.get("auth") or entry.get("identitytoken")):
         return None
-    with contextlib.suppress(binascii.Error, UnicodeDecodeError):
+    # What is no ASCII is a plain ValueError.
+    with contextlib.suppress(ValueError):
         user, colon, password = base64.b64decode(str(entry.get("auth") or "")).decode().partition(":")
     if entry.get("identitytoken") and not password:
         raise _token_error(address)
@@ -152,6 +152,8 @@ def _run_helper(program: str, address: str, environment: Mapping[str, str]) -> t
             env=dict(environment),
             capture_output=True,
             text=True,
+            encoding="utf-8",
+            errors="replace",
             check=False,
             timeout=_HELPER_TIMEOUT_S,
         )

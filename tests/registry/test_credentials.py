@@ -121,6 +121,10 @@ def test_a_helper_that_knows_nothing(tmp_path: Path, environment: dict[str, str]
         pytest.param("echo locked; exit 1", "the credential helper 'docker-credential-box' failed", id="fails"),
         pytest.param("echo no", "the credential helper 'docker-credential-box' gave an invalid response", id="no-json"),
         pytest.param(
+            "printf '\\377'", "the credential helper 'docker-credential-box' gave an invalid response", id="no-text"
+        ),
+        pytest.param("printf '\\377'; exit 1", "the credential helper 'docker-credential-box' failed", id="fails-so"),
+        pytest.param(
             'echo \'{"Username": "<token>", "Secret": "t"}\'',
             "Docker has a token that pods can't pull with",
             id="token",
@@ -150,6 +154,9 @@ def test_a_missing_helper(tmp_path: Path, environment: dict[str, str]) -> None:
         pytest.param("{", "can't be read: it is not json", id="no-json"),
         pytest.param(
             {"auths": {"r.example.com": {"auth": "?"}}}, "has an invalid login for r.example.com", id="no-login"
+        ),
+        pytest.param(
+            {"auths": {"r.example.com": {"auth": "añb"}}}, "has an invalid login for r.example.com", id="not-ascii"
         ),
     ],
 )
