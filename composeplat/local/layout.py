@@ -194,7 +194,7 @@ class Layout:
 def make_layout(environment: Mapping[str, str], *, simulated: bool = False) -> Layout:
     """``COMPOSEPLAT_CLUSTER`` names another folder, for a second cluster or a test."""
     named = environment.get("COMPOSEPLAT_CLUSTER")
-    folder = Path(named) if named else user_data_folder(environment)
+    folder = Path(named).absolute() if named else user_data_folder(environment)
     folder /= "simulated" if simulated else "cluster"
     apart = f"-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}" if named else ""
     run = folder / "run" if simulated else Path(f"/run/composeplat{apart}")

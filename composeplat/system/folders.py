@@ -4,7 +4,8 @@ Owns where they are, and the variables that name others. Must not know what is k
 It is apart because all rooms that keep something must agree, on every system.
 
 ``XDG_DATA_HOME``, ``XDG_CACHE_HOME`` and ``HOME`` are those of the given environment: a program that embeds this one,
-or a test, names them without changing its process.
+or a test, names them without changing its process. A relative path is one from the current folder: programs that get it
+run in other folders.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _NAME = "composeplat"
 def data_folder(environment: Mapping[str, str]) -> Path:
     """``COMPOSEPLAT_DATA``, else a folder of ours in the user's data folder."""
     named = environment.get("COMPOSEPLAT_DATA")
-    return Path(named) if named else user_data_folder(environment)
+    return Path(named).absolute() if named else user_data_folder(environment)
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
     """``COMPOSEPLAT_CACHE``, else a folder of ours in the user's cache folder."""
     named, base = environment.get("COMPOSEPLAT_CACHE"), environment.get("XDG_CACHE_HOME")
     if named or base:
-        return Path(named) if named else Path(base or "", _NAME)
+        return (Path(named) if named else Path(base or "", _NAME)).absolute()
     return _in_home(_default("user_cache_dir"), environment)
 
 
@@ -36,7 +37,7 @@ def user_data_folder(environment: Mapping[str, str]) -> Path:
     """Our folder in the user's data folder."""
     base = environment.get("XDG_DATA_HOME")
     if base:
-        return Path(base, _NAME)
+        return Path(base, _NAME).absolute()
     return _in_home(_default("user_data_dir"), environment)
 
 

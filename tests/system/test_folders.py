@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.local.layout import make_layout
 from composeplat.system.folders import cache_folder, data_folder, home_folder, user_data_folder
 
 
@@ -39,6 +40,18 @@ def _of_the_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 def test_folders(environment: Mapping[str, str], data: str, cache: str) -> None:
     """The variables of the environment decide, the most specific first."""
     assert (data_folder(environment), cache_folder(environment)) == (Path(data), Path(cache))
+
+
+@pytest.mark.parametrize("name", ["COMPOSEPLAT_%s", "XDG_%s_HOME"])
+def test_a_relative_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is below the current folder, also for programs that run in another one."""
+    monkeypatch.chdir(tmp_path)
+    environment = {name % "DATA": ".data", name % "CACHE": ".cache"}
+
+    found = [data_folder(environment), cache_folder(environment)]
+    own = "composeplat" if name.startswith("XDG") else ""
+    assert found == [tmp_path / ".data" / own, tmp_path / ".cache" / own]
+    assert make_layout({"COMPOSEPLAT_CLUSTER": "own"}).folder == tmp_path / "own" / "cluster"
 
 
 def test_the_users_data_folder_differs_from_the_named_folder() -> None:

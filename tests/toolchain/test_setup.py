@@ -142,6 +142,20 @@ def test_built_then_cached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert subprocess.run([second.path], capture_output=True, check=False).stderr.startswith(b"usage: frontdoor")
 
 
+def test_a_cache_with_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program is put into the cache below the current folder, and not into the folder of its source."""
+    shutil.copytree(FRONTDOOR.module, tmp_path / "module")
+    tool = replace(FRONTDOOR, module=tmp_path / "module")
+    fingerprint = tool.fingerprint
+    monkeypatch.chdir(tmp_path)
+
+    built = Toolchain(environment(tmp_path, COMPOSEPLAT_CACHE=".cache")).need(tool)
+
+    assert built.path.is_relative_to(tmp_path / ".cache")
+    assert built.path.is_file()
+    assert tool.fingerprint == fingerprint
+
+
 def test_two_at_once_build_once(tmp_path: Path) -> None:
     """Of two setups started together one builds and the other waits; both end with the program."""
     program = (
