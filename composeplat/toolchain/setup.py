@@ -104,14 +104,17 @@ class Toolchain:
         return match[1] if match else ""
 
     def _in_cache(self, tool: Tool) -> Found | None:
+        found = Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=Origin.CACHE)
         try:
             refuse_planted(self.cache.folder)
+            is_there = self.cache.has(tool)
         except OfAnotherUser as error:
             message = f"'{self.cache.folder}', the folder for programs, belongs to another user"
             raise MissingPiece(message, _OTHER_FOLDER) from error
-        if not self.cache.has(tool):
+        except OSError:
+            # Putting a program there explains it.
             return None
-        return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=Origin.CACHE)
+        return found if is_there else None
 
     def _make(self, tool: Tool) -> Found:
         name = f"{tool.name} {tool.version}"

@@ -228,12 +228,13 @@ def test_no_go_and_no_network(tmp_path: Path) -> None:
     assert caught.value.exit_code == 4
 
 
-def test_an_unwritable_cache(tmp_path: Path) -> None:
-    """A cache that can't be written to is named, with a fix."""
+@pytest.mark.parametrize("named", ["cache", "cache/below"])
+def test_an_unwritable_cache(tmp_path: Path, named: str) -> None:
+    """A cache that can't be written to, or looked at, is named, with a fix."""
     (tmp_path / "cache").write_text("a file")
 
-    with pytest.raises(MissingPiece, match=r"frontdoor 0\.1\.0 can't be put into .*cache: ") as caught:
-        Toolchain(environment(tmp_path)).need(FRONTDOOR)
+    with pytest.raises(MissingPiece, match=rf"frontdoor 0\.1\.0 can't be put into .*{named}: ") as caught:
+        Toolchain(environment(tmp_path, COMPOSEPLAT_CACHE=str(tmp_path / named))).need(FRONTDOOR)
 
     assert caught.value.hint == "name another folder with COMPOSEPLAT_CACHE"
 
