@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import http.client
 import os
 import platform
 import subprocess
@@ -146,7 +147,7 @@ def _answers(url: str, proxies: tuple[tuple[str, str], ...]) -> bool:
     except (MissingPiece, RefusedRedirect):
         # The download reports what is wrong with the proxy, or the server.
         return True
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         return is_login_wanted(error)
 
 

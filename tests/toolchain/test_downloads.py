@@ -443,6 +443,21 @@ def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Releases, capsys: pyt
     ) in capsys.readouterr().err
 
 
+def test_a_proxy_that_speaks_no_http(upstream: Releases) -> None:
+    """A variable that leads to the port of something else, as of SSH, names no upstream that answers."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def answer() -> None:
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"SSH-2.0-Other\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        tool = replace(upstream.tool("it", pinned=PROGRAM), download="http://releases.invalid/it")
+        assert not can_download(tool, {"HTTP_PROXY": f"http://127.0.0.1:{other.getsockname()[1]}"})
+
+
 # pinning --------------------------------------------------------------------------------------------------------------
 
 
