@@ -362,13 +362,16 @@ class LocalCluster:
     def stop(self) -> bool:
         """End the cluster, keeping its data, and return whether it was running."""
         with self._lock():
-            supervisor = self._supervisor()
-            if supervisor is not None:
-                with progress.step(f"stopping {self.title}", usual_seconds=5):
-                    if not supervisor.terminate(grace_s=_STOP_TIMEOUT_S):
-                        supervisor.kill()
-            self._clean()
-            return supervisor is not None
+            return self._end()
+
+    def _end(self) -> bool:
+        supervisor = self._supervisor()
+        if supervisor is not None:
+            with progress.step(f"stopping {self.title}", usual_seconds=5):
+                if not supervisor.terminate(grace_s=_STOP_TIMEOUT_S):
+                    supervisor.kill()
+        self._clean()
+        return supervisor is not None
 
     def _clean(self) -> None:
         """Take away what outlives the namespaces: cgroups and the folders of sockets."""
@@ -377,16 +380,18 @@ class LocalCluster:
             shutil.rmtree(folder, ignore_errors=True)
 
     def delete(self) -> None:
-        """Remove the data too."""
-        self.stop()
-        remove_folder(self.layout.folder)
+        """Remove the data too; a start that comes meanwhile waits until all of it is gone."""
+        with self._lock():
+            self._end()
+            remove_folder(self.layout.folder, last=self.layout.lock.name)
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """One start or stop at a time, in a folder that nobody else can reach into."""
+        """One start or stop at a time, in a folder that nobody else can reach into, also after a deletion."""
         secure_folder(self.layout.folder, self.environment)
         message = "waiting for another start or stop of the local cluster"
-        with hold_lock(self.layout.folder / "lock", lambda: progress.note(message)):
+        with hold_lock(self.layout.lock, lambda: progress.note(message)):
+            secure_folder(self.layout.folder, self.environment)
             yield
 
 

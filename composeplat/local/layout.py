@@ -84,6 +84,11 @@ class Layout:
     """How many bytes the file with all objects may have."""
 
     @property
+    def lock(self) -> Path:
+        """Held by a start, a stop or a deletion."""
+        return self.folder / "lock"
+
+    @property
     def keys(self) -> Path:
         return self.folder / "keys"
 

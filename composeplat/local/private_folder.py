@@ -103,10 +103,13 @@ def _is_nobody_here(user: int) -> bool:
     return user == overflow and sum(int(line.split()[2]) for line in lines) < _ALL_USERS
 
 
-def remove_folder(folder: Path) -> None:
-    """Remove a folder that containers may have filled.
+def remove_folder(folder: Path, last: str = "") -> None:
+    """Remove a folder that containers may have filled; a file with the name ``last`` only once all else is gone.
 
     Before Python 3.13, its own function fails where a thousand folders are in one another.
     """
-    command = ["rm", "-rf", "--", str(folder)]
-    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    # Without a last file, the folder is one of containers: it may be a link, or have more entries than a command takes.
+    entries = [path for path in folder.iterdir() if path.name != last] if last and folder.is_dir() else []
+    for paths in (entries, [folder]):
+        command = ["rm", "-rf", "--", *map(str, paths)]
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)

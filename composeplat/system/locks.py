@@ -22,7 +22,10 @@ class Locked(Exception):
 
 @contextlib.contextmanager
 def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock while the block runs; ``on_wait`` is called once if another process holds it."""
+    """Hold a lock while the block runs; ``on_wait`` is called if another process holds it.
+
+    A file that its holder has removed meanwhile is no lock: that is the file which has its name then.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _open(path) as descriptor:
         try:
@@ -30,7 +33,18 @@ def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         except BlockingIOError:
             on_wait()
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_at(path, descriptor):
+            yield
+            return
+    with hold_lock(path, on_wait):
         yield
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 @contextlib.contextmanager

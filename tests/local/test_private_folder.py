@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.local.private_folder import make_private, secure_folder
+from composeplat.local.cluster import LocalCluster
+from composeplat.local.layout import Layout
+from composeplat.local.private_folder import make_private, remove_folder, secure_folder
+from composeplat.system.locks import Locked, try_lock
 
 
 def mode(path: Path) -> int:
@@ -151,3 +154,46 @@ def test_the_folder_of_sockets(tmp_path: Path) -> None:
     assert mode(tmp_path / "run") == 0o700
     with pytest.raises(ComposeplatError, match=r"/link' for a cluster: (not a directory|too many levels.*)$"):
         make_private(tmp_path / "link")
+
+
+def test_a_deletion_keeps_others_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start waits until the data of a cluster is gone: it would be left with a part of it."""
+    folder = tmp_path / "clusters" / "cluster"
+    layout = Layout(folder=folder, run=tmp_path / "run-of-a-test")
+    steps: list[str] = []
+
+    def remove(folder: Path, last: str) -> None:
+        with pytest.raises(Locked), try_lock(layout.lock):
+            pass
+        steps.append(last)
+        remove_folder(folder, last)
+
+    monkeypatch.setattr("composeplat.local.cluster.remove_folder", remove)
+    LocalCluster(layout, {}).delete()
+
+    assert steps == ["lock"]
+    assert not folder.exists()
+
+
+def test_what_is_removed_last(tmp_path: Path) -> None:
+    """The lock of a folder is there as long as anything else in it."""
+    folder = tmp_path / "folder"
+    (folder / "etcd" / "member").mkdir(parents=True)
+    (folder / ".hidden").touch()
+    (folder / "lock").touch()
+
+    remove_folder(folder, last="lock")
+
+    assert not folder.exists()
+    remove_folder(folder, last="lock")
+
+
+def test_a_link_is_removed_and_not_followed(tmp_path: Path) -> None:
+    """In the place of a volume there may be a link: what it leads to stays."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").touch()
+    (tmp_path / "volume").symlink_to("kept")
+
+    remove_folder(tmp_path / "volume")
+
+    assert [path.name for path in tmp_path.rglob("*")] == ["kept", "file"]

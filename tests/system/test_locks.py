@@ -65,6 +65,20 @@ def test_a_free_lock_is_had_at_once(tmp_path: Path) -> None:
             fail()
 
 
+def test_a_lock_that_is_removed(tmp_path: Path) -> None:
+    """Anyone who waited for a file that its holder removed holds the file of that name, and keeps others out."""
+    path = tmp_path / "deep" / "lock"
+    with holder(path) as other:
+
+        def on_wait() -> None:
+            path.unlink()
+            path.parent.rmdir()
+            other.kill()
+
+        with hold_lock(path, on_wait), pytest.raises(Locked), try_lock(path):
+            pass
+
+
 def test_try_lock(tmp_path: Path) -> None:
     """A second holder is refused, and reads who the first one is; a kill lets it in."""
     path = tmp_path / "lock"
