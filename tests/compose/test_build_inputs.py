@@ -99,6 +99,12 @@ def test_what_is_there(build: str, project: Project) -> None:
             id="a number above the stages",
         ),
         pytest.param(
+            "{context: app, target: '²'}",
+            "3:35: error: services.web.build.target names a stage that the Dockerfile does not have: '²'"
+            " [invalid-value]",
+            id="a digit that is no number",
+        ),
+        pytest.param(
             "{context: 'https://example.com/shop.git', dockerfile: docker/Web}",
             "3:66: error: services.web.build.dockerfile can't be named where the context is an address [invalid-value]",
             id="a Dockerfile in an address",

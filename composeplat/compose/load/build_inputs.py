@@ -26,6 +26,8 @@ from composeplat.system import files
 
 #: Another frontend may have another syntax for stages.
 _OTHER_SYNTAX = re.compile(r"\A#\s*syntax\s*=\s*(?!docker/dockerfile)", re.IGNORECASE)
+#: More digits are no stage, and more than Python reads.
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def check_builds(builds: Mapping[str, Build], origins: Origins, report: Report) -> None:
@@ -124,7 +126,7 @@ class _Checker:
             return
         stages = FROM.findall(join_lines(dockerfile))
         names = [name.lower() for _, name in stages if name]
-        is_number = target.isdigit() and int(target) < len(stages)
+        is_number = _NUMBER.fullmatch(target) is not None and int(target) < len(stages)
         if target.lower() not in names and not is_number and target not in self.build.additional_contexts:
             shown = self.origins.shown(*self.path, "target")
             hint = f"its stages are: {', '.join(names)}" if names else "write FROM … AS <name>"
