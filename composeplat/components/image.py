@@ -31,7 +31,7 @@ from composeplat.plan.desired import ImageBuild
 from composeplat.registry.credentials import Login
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system import files
-from composeplat.system.atomic import replace_folder
+from composeplat.system.atomic import remove_tree, replace_folder
 from composeplat.system.folders import cache_folder
 from composeplat.system.locks import Locked, try_lock_folder, use_folder
 
@@ -224,7 +224,7 @@ def _remove_old(parent: Path) -> None:
             if folder.stat().st_mtime >= before:
                 continue
             with try_lock_folder(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
 
 
 def _link(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

@@ -122,16 +122,27 @@ def replace_folder(folder: Path, *, private: bool = False) -> Iterator[Path]:
     staged.mkdir(mode=_PRIVATE_FOLDER if private else _FOLDER)
     try:
         yield staged
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         staged.replace(folder)
     finally:
-        shutil.rmtree(staged, ignore_errors=True)
+        remove_tree(staged)
 
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed writers of a folder left beside it; for a caller that holds the lock of the folder."""
     for leftover in folder.parent.glob(f"{_prefix(folder)}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        remove_tree(leftover)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder as far as possible, also what lies in closed folders: those of a user may be read-only."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for top, names, _ in os.walk(folder):
+        for path in (os.path.join(top, name) for name in names):
+            if not os.path.islink(path):
+                with contextlib.suppress(OSError):
+                    os.chmod(path, _PRIVATE_FOLDER)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
 import subprocess
@@ -231,6 +232,28 @@ def test_replace_folder_that_fails(tmp_path: Path) -> None:
 
     assert [path.name for path in folder.iterdir()] == ["before"]
     assert [folder] == list(tmp_path.iterdir())
+
+
+def test_replace_a_folder_with_closed_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of a user's folders, which may be read-only, is replaced each time, and nothing is left beside it."""
+    tmp_path.chmod(0o777)
+    monkeypatch.chdir(tmp_path)
+    folder, user = Path("folder"), os.geteuid()
+    # Root could remove all of it anyway.
+    os.seteuid(user or 65534)
+    try:
+        for text in ("one", "two"):
+            with replace_folder(folder) as staged:
+                (staged / "closed" / "deep").mkdir(parents=True)
+                (staged / "closed" / "deep" / "file").write_text(text)
+                (staged / "closed" / "deep").chmod(0o555)
+                (staged / "closed").chmod(0o555)
+        found = (folder / "closed" / "deep" / "file").read_text()
+    finally:
+        os.seteuid(user)
+
+    assert found == "two"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_remove_leftovers(tmp_path: Path) -> None:
