@@ -37,7 +37,8 @@ _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 def search_path(environment: Mapping[str, str]) -> str:
     """PATH, and the folders of system programs that a user's PATH may lack."""
-    return f"{environment.get('PATH', '')}:{_SYSTEM_FOLDERS}"
+    # An empty entry would be the current folder, whose programs would run as root.
+    return ":".join(filter(None, (environment.get("PATH"), _SYSTEM_FOLDERS)))
 
 
 def cni_folder() -> str:

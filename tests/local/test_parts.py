@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from dataclasses import replace
@@ -31,7 +32,7 @@ from composeplat.local.kernel import load_modules
 from composeplat.local.layout import PROVISIONER, HostPorts, Layout, make_layout
 from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.networks import egress_problem, find_slirp4netns, network_commands
-from composeplat.local.packages import missing_optional_packages, missing_packages
+from composeplat.local.packages import missing_optional_packages, missing_packages, search_path
 from composeplat.local.parts import Part, Programs, make_files, make_parts
 from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
@@ -838,3 +839,16 @@ def test_static_and_dynamic_programs_are_distinguished() -> None:
     """A program that asks for an interpreter needs libraries, and makes no base image."""
     assert not is_static(Path("/bin/ls").resolve().read_bytes())
     assert not is_static(b"#!/bin/sh\n")
+
+
+@pytest.mark.parametrize("environment", [{}, {"PATH": ""}], ids=["unset", "empty"])
+def test_no_program_of_the_current_folder_is_run(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without PATH only the folders of the system are searched: the programs of the cluster run as root."""
+    (tmp_path / "planted").write_text("#!/bin/sh\n")
+    (tmp_path / "planted").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+
+    assert shutil.which("planted", path=search_path(environment)) is None
+    assert shutil.which("sh", path=search_path(environment)) is not None
