@@ -144,7 +144,7 @@ def _answers(url: str, proxies: tuple[tuple[str, str], ...]) -> bool:
     except urllib.error.HTTPError as error:
         error.close()
         return True
-    except (MissingPiece, RefusedRedirect):
+    except (MissingPiece, RefusedRedirect, ValueError):
         # The download reports what is wrong with the proxy, or the server.
         return True
     except (OSError, http.client.HTTPException) as error:

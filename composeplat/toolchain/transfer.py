@@ -96,7 +96,7 @@ class _Transfer:
         request = urllib.request.Request(self._url, headers=self._range())
         try:
             return opener(self._environment).open(request, timeout=_SILENCE_TIMEOUT_S)
-        except (*BROKEN, MissingPiece) as error:
+        except (*BROKEN, MissingPiece, ValueError) as error:  # of an address that it redirects to
             status = getattr(error, "code", 0)
             if isinstance(error, urllib.error.HTTPError):
                 error.close()

@@ -443,6 +443,18 @@ def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Releases, capsys: pyt
     ) in capsys.readouterr().err
 
 
+def test_a_redirect_to_no_address(
+    tmp_path: Path, upstream: Releases, proxy: HttpProxy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An upstream that sends on to what is no address is reported, and the program is built."""
+    proxy.sends_on_to = "https://releases.invalid:99999999/it"
+
+    found = Toolchain(proxied(tmp_path, "HTTP_PROXY", f"http://{proxy.address}")).need(released(upstream))
+
+    assert found.origin == Origin.BUILT
+    assert ": Port out of range 0-65535; it is built instead" in capsys.readouterr().err
+
+
 def test_a_proxy_that_speaks_no_http(upstream: Releases) -> None:
     """A variable that leads to the port of something else, as of SSH, names no upstream that answers."""
     with socket.create_server(("127.0.0.1", 0)) as other:
