@@ -161,3 +161,44 @@ def test_an_object_that_someone_else_created_again(environment: Environment) -> 
     assert is_left(environment, "web", web)
     assert is_left(environment, "api", api)
     assert environment.get("v1", "Service", "api") is None
+
+
+def odd_objects(namespace: str) -> list[dict[str, Any]]:
+    """What the API server takes, and few have: a range with a zero in front, and a port without a number."""
+    metadata = {"name": "odd", "namespace": namespace}
+    backend = {"service": {"name": "odd", "port": {"number": 80}}}
+    rule = {"host": "*.odd.localhost", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    egress = {"to": [{"ipBlock": {"cidr": "192.168.010.0/24"}}]}
+    labels = {"kubernetes.io/service-name": "odd"}
+    endpoint = {"addresses": ["10.1.2.3"], "conditions": {"ready": True}}
+    return [
+        {
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata,
+            "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": [egress]},
+        },
+        {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}},
+        {
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {**metadata, "labels": labels},
+            "addressType": "IPv4", "ports": [{"name": "", "protocol": "TCP"}], "endpoints": [endpoint],
+        },
+        {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": {"rules": [rule]}},
+    ]  # fmt: skip
+
+
+def test_odd_objects_stop_no_controller_of_the_local_cluster(environment: Environment) -> None:
+    """Nor does a volume with more folders in one another than Python removes: volumes are made and removed on."""
+    text = SHOP.replace("expose: [6379]", "volumes: ['data:/data']") + "volumes: {data: {}}\n"
+    environment.deploy(text).expect()
+    (pod,) = environment.pods("redis")
+    nest = "cd /data; for i in $(seq 1500); do mkdir d && cd d; done"
+    environment.exec(pod["metadata"]["name"], "sh", "-c", nest)
+    (claim,) = environment.objects("v1", "PersistentVolumeClaim")
+    volume = environment.cluster.layout.volumes / claim["spec"]["volumeName"]
+    assert (volume / "d/d/d").exists()
+    with environment.api() as api:
+        for manifest in odd_objects(environment.namespace):
+            api.apply(manifest)
+
+    environment.platform("destroy", "--volumes", "--yes").expect()
+    until(lambda: not volume.exists())
+    environment.deploy().expect()
