@@ -75,6 +75,21 @@ def test_a_dependency_of_the_named_service(environment: Environment) -> None:
     assert {change["name"] for change in pending} == {"web", "web-env", "other", "other-env"}
 
 
+def test_what_was_held_back_stays_so(environment: Environment) -> None:
+    """A job that waits for the service which failed does not run beside the old version of that."""
+    job = "  migrate: {{image: busybox, restart: 'no', command: echo {0}, depends_on: [web]}}\n"
+    environment.deploy(project("busybox:1.37", SLEEP, "token") + job.format("first")).expect()
+
+    failed = environment.deploy(project("busybox", "no-such-program", "token") + job.format("second")).expect(1)
+
+    assert "web: rolled back to busybox:1.37\n" in failed.stderr
+    assert images(environment) == ["busybox:1.37"]
+    # The deploy had deleted the job of before.
+    assert environment.get("batch/v1", "Job", "migrate") is None
+    pending = environment.platform("preview", "--json").expect().json["changes"]
+    assert {change["name"] for change in pending} == {"web", "migrate"}
+
+
 CHECKED = """
 x-platform: {{full: true}}
 services:

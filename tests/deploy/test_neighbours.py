@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.kinds import kind_path
+from composeplat.local.private_folder import remove_folder
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_up import SH, Up
 
@@ -200,5 +201,9 @@ def test_odd_objects_stop_no_controller_of_the_local_cluster(environment: Enviro
             api.apply(manifest)
 
     environment.platform("destroy", "--volumes", "--yes").expect()
-    until(lambda: not volume.exists())
+    try:
+        until(lambda: not volume.exists())
+    finally:
+        # Nor can pytest remove it.
+        remove_folder(volume)
     environment.deploy().expect()
