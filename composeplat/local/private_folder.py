@@ -110,6 +110,6 @@ def remove_folder(folder: Path, last: str = "") -> None:
     """
     # Without a last file, the folder is one of containers: it may be a link, or have more entries than a command takes.
     entries = [path for path in folder.iterdir() if path.name != last] if last and folder.is_dir() else []
-    for paths in (entries, [folder]):
+    for paths in filter(None, (entries, [folder])):
         command = ["rm", "-rf", "--", *map(str, paths)]
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)

@@ -175,6 +175,10 @@ def service_image(service: Service, services: Mapping[str, Service], settings: S
     builder = _building_service(service, services)
     if builder is None:
         return service.image
+    return _built_image(builder, settings)
+
+
+def _built_image(builder: Service, settings: Settings) -> BuiltImage:
     return BuiltImage(builder.name, image_reference(builder, settings), bool(settings.load_policy))
 
 
@@ -189,18 +193,16 @@ def _building_service(service: Service, services: Mapping[str, Service]) -> Serv
 
 def images_by_identity(project: Project, settings: Settings) -> dict[tuple[str, ...], BuiltImage]:
     """Return the images that services with ``build`` name, each by all that its names share."""
-    services = project.services
-    return {
-        identity: BuiltImage(name, image_reference(services[name], settings), bool(settings.load_policy))
-        for identity, name in builders_of(project).items()
-    }
+    builders = builders_of(project).items()
+    return {identity: _built_image(project.services[name], settings) for identity, name in builders}
 
 
 def use_built_images(spec: Manifest, built: Mapping[tuple[str, ...], BuiltImage], settings: Settings) -> Manifest:
     """Let init containers and volumes, which name images only, have those that services build."""
 
     def find(image: BuiltImage | str) -> BuiltImage | None:
-        return built.get(image_identity(image)) if isinstance(image, str) else None
+        # Few definitions name such images, and each name would be parsed.
+        return built.get(image_identity(image)) if built and image and isinstance(image, str) else None
 
     policy = settings.load_policy
     containers, volumes = [*spec.get("initContainers", ())], [*spec.get("volumes", ())]
