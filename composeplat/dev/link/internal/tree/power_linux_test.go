@@ -13,37 +13,13 @@ import (
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 
 	"composeplat/link/internal/beneath"
+	"composeplat/link/internal/disktest"
 )
-
-// onDisk mounts a file system of its own, and returns its folder. After a lost power, it would have what lost returns.
-func onDisk(t *testing.T) (folder string, lost func() string) {
-	t.Helper()
-	base := t.TempDir()
-	image := filepath.Join(base, "image")
-	must(t, os.WriteFile(image, nil, 0o600))
-	must(t, os.Truncate(image, 32<<20))
-	if output, err := exec.Command("mke2fs", "-q", "-t", "ext4", image).CombinedOutput(); err != nil {
-		t.Skipf("can't make a file system: %v %s", err, output)
-	}
-	mount := func(image string) string {
-		folder := image + ".mounted"
-		must(t, os.Mkdir(folder, 0o755))
-		if output, err := exec.Command("mount", "-o", "loop", image, folder).CombinedOutput(); err != nil {
-			t.Skipf("can't mount a file system: %v %s", err, output)
-		}
-		t.Cleanup(func() { _ = exec.Command("umount", "-l", folder).Run() })
-		return folder
-	}
-	return mount(image), func() string {
-		must(t, exec.Command("cp", image, image+".lost").Run())
-		return mount(image + ".lost")
-	}
-}
 
 // A file that the other side counts as synced has its contents after a lost power: an older or an empty one would come back
 // as a change.
 func TestSyncedFilesSurviveALostPower(t *testing.T) {
-	disk, lost := onDisk(t)
+	disk, lost := disktest.New(t)
 	source := t.TempDir()
 	put(t, source, "file", "new contents")
 	put(t, source, "made/deep/file", "new contents")
@@ -125,7 +101,7 @@ func TestEachKindOfChangeSurvivesALostPower(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk, lost := onDisk(t)
+			disk, lost := disktest.New(t)
 			root := filepath.Join(disk, "root")
 			put(t, root, "file", "x")
 			put(t, root, "other", "x")
@@ -155,7 +131,7 @@ func TestEachKindOfChangeSurvivesALostPower(t *testing.T) {
 // Files that were saved before they are replaced at the other end are whole after a lost power, also if their names alone have
 // come to the disk with something else.
 func TestSavedFilesSurviveALostPower(t *testing.T) {
-	disk, lost := onDisk(t)
+	disk, lost := disktest.New(t)
 	source := t.TempDir()
 	var paths []string
 	var digests [][]byte
