@@ -1,6 +1,7 @@
 """The images to build: of services with a ``build`` section, and of services with much host content.
 
-Owns the order of builds, and which host content is in an image. Must not build: the components and the engine do.
+Owns the order of builds, which host content is in an image, and where pods have a built image in place of its name.
+Must not build: the components and the engine do.
 """
 
 from __future__ import annotations
