@@ -193,7 +193,7 @@ class Fixes:
             before = (written_variable(environment, variable) or "") if is_own else service.variables[variable]
             text = replace_hosts(before, variable, self.hosts) if is_own or before in self.hosts else before
             if text != before:
-                line = f"{variable}: {yaml_text(text)}"
+                line = f"{yaml_text(variable)}: {yaml_text(text)}"
                 entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))
         return tuple(entries)
 
@@ -206,7 +206,7 @@ class Fixes:
         is_for_others = variable.replace("LISTENERS", "ADVERTISED_LISTENERS") not in service.variables
         if after == before or is_for_others or not may_listen_everywhere(variable):
             return _lead_to_pod(service)
-        return (Entry(parent, f"{variable}: {yaml_text(after)}", "Where a pod can listen."),)
+        return (Entry(parent, f"{yaml_text(variable)}: {yaml_text(after)}", "Where a pod can listen."),)
 
     @cached_property
     def public_urls(self) -> Mapping[int, PublicUrl]:
@@ -263,4 +263,4 @@ class Fixes:
         else:
             before = written_variable(find_node(self._loaded.document, *parent), name) or ""
         after = change(before)
-        return (Entry(tuple(parent), f"{name}: {yaml_text(after)}", reason),) if after != before else ()
+        return (Entry(tuple(parent), f"{yaml_text(name)}: {yaml_text(after)}", reason),) if after != before else ()

@@ -220,9 +220,9 @@ class VolumeFixes:
         if name in self._loaded.project.volumes:
             return (mount,)
         if size <= _GIB // 2:
-            return mount, Entry(("volumes",), f"{name}:", "Of 1Gi, unless you set 'size'.")
+            return mount, Entry(("volumes",), f"{yaml_text(name)}:", "Of 1Gi, unless you set 'size'.")
         wanted = show_size(_GIB * -(-2 * size // _GIB))
-        return mount, Entry(("volumes",), f"{name}: {{size: {wanted}}}", "Twice the size of the folder.")
+        return mount, Entry(("volumes",), f"{yaml_text(name)}: {{size: {wanted}}}", "Twice the size of the folder.")
 
     def _is_data(self, mount: Mount) -> bool:
         """Whether a host volume is written, by its own service or by another one."""

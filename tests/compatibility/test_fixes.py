@@ -52,6 +52,19 @@ def test_named_volume(project: Project, volume: str, item: str, name: str) -> No
     assert check(folder).all_findings == ()
 
 
+@pytest.mark.parametrize("name", ["2024", "1e3", "null", "true"])
+def test_names_that_yaml_reads_as_other_values(project: Project, name: str) -> None:
+    """A volume or a variable with the name of a number or of another value is written as a text."""
+    keys = f"image: x, volumes: ['./{name}:/srv'], environment: {{'null': 'tcp://my_db:1'}}"
+    folder = project(f"services:\n  web: {{{keys}}}\n  my_db: {{image: y}}\n")
+    lines = fix(folder)
+
+    assert lines[-1] == f'  "{name}":'
+    assert '      "null": tcp://my-db:1' in lines
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert [finding.diagnostic.code for finding in check(folder).all_findings] == ["name-normalized"]
+
+
 @pytest.mark.parametrize("present", [("html/a",), ()])
 def test_data_that_another_service_reads(project: Project, present: tuple[str, ...]) -> None:
     """A service that reads the data of another one gets the same volume, read-only as its mount is."""
