@@ -16,6 +16,7 @@ from composeplat.codes import BY_KEY, CODES, Effect, Severity
 from composeplat.compatibility.accepted_host_rules import check_accepted_hosts
 from composeplat.compatibility.cluster_rules import check_cluster
 from composeplat.compatibility.ending_rules import check_endings
+from composeplat.compatibility.entries import Entry, join_changes
 from composeplat.compatibility.explanation import Statement, explain
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.fixes import Fixes
@@ -46,11 +47,11 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
     fixes = Fixes(loaded, plan, images)
     diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered, fixes)]
     by_service: dict[str, list[Finding]] = {}
-    for diagnostic in _relevant(diagnostics, fixes.not_started):
+    for diagnostic, fix in _with_fixes(_relevant(diagnostics, fixes.not_started), fixes):
         finding = Finding(
             diagnostic,
             effect_on_service(diagnostic),
-            fixes.entries_for(diagnostic),
+            fix,
             is_honored=not loaded.settings.full and is_honored(diagnostic, loaded.document),
         )
         if finding.effect is not Effect.NONE or diagnostic.severity is not Severity.NOTE:
@@ -74,6 +75,13 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
         is_valid=not loaded.report.errors,
         is_full=loaded.settings.full,
     )
+
+
+def _with_fixes(diagnostics: Iterable[Diagnostic], fixes: Fixes) -> Iterable[tuple[Diagnostic, tuple[Entry, ...]]]:
+    """Return the entries of each diagnostic; those of several about one text have all changes of it."""
+    found = [(diagnostic, fixes.entries_for(diagnostic)) for diagnostic in diagnostics]
+    joined = join_changes(entry for _, entries in found for entry in entries)
+    return [(diagnostic, tuple(joined.get(entry, entry) for entry in entries)) for diagnostic, entries in found]
 
 
 def _explain(

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*\Z", re.ASCII)
 _NOT_TEXT = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a text that the definition has, and how an entry is made of the changed text."""
+
+    before: str
+    apply: Callable[[str], str]
+    write: Callable[[str], str]
+    is_last: bool = False
+    """Made after the other changes of the same text, as it applies to what these leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +29,8 @@ class Entry:
     parent: tuple[str, ...]
     line: str
     reason: str
+    change: Change | None = field(default=None, compare=False, repr=False)
+    """If it has a text of the definition again, with a change."""
 
     @property
     def key(self) -> str:
@@ -25,6 +38,30 @@ class Entry:
         if self.line.startswith('"'):
             return str(json.JSONDecoder().raw_decode(self.line)[0])
         return "" if self.line.startswith("- ") else re.split(r":(?= |\Z)", self.line, maxsplit=1)[0]
+
+
+def changed_text(parent: tuple[str, ...], change: Change, reason: str) -> tuple[Entry, ...]:
+    """Return the entry with a changed text; none if it stays the same."""
+    after = change.apply(change.before)
+    return (Entry(parent, change.write(after), reason, change),) if after != change.before else ()
+
+
+def join_changes(entries: Iterable[Entry]) -> dict[Entry, Entry]:
+    """Return for each entry with a changed text the one that has all changes of this text."""
+    found: dict[tuple[tuple[str, ...], str, str], list[tuple[Entry, Change]]] = {}
+    for entry in dict.fromkeys(entries):
+        if entry.change is not None:
+            found.setdefault((entry.parent, entry.key, entry.change.before), []).append((entry, entry.change))
+    joined = {entries: _with_all_changes(entries) for entries in map(tuple, found.values())}
+    return {entry: whole for entries, whole in joined.items() for entry, _ in entries}
+
+
+def _with_all_changes(entries: tuple[tuple[Entry, Change], ...]) -> Entry:
+    first, change = entries[0]
+    text = change.before
+    for _, other in sorted(entries, key=lambda found: found[1].is_last):
+        text = other.apply(text)
+    return Entry(first.parent, change.write(text), " ".join(dict.fromkeys(entry.reason for entry, _ in entries)))
 
 
 def yaml_text(text: str) -> str:

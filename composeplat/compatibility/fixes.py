@@ -20,7 +20,7 @@ from composeplat.compatibility.accepted_host_rules import (
     is_only_local,
 )
 from composeplat.compatibility.ending_rules import can_be_job
-from composeplat.compatibility.entries import Entry, expose_entries, yaml_text
+from composeplat.compatibility.entries import Change, Entry, changed_text, expose_entries, yaml_text
 from composeplat.compatibility.host_rules import (
     HOST_VARIABLE,
     published_addresses,
@@ -78,6 +78,21 @@ def _make_job(service: Service, diagnostic: Diagnostic) -> tuple[Entry, ...]:
     )
     once = Entry(parent, 'restart: "no"', "Its command ends: it runs until it succeeds.")
     return (once, retries) if can_be_job(service) else ()
+
+
+def _set_variable(
+    parent: tuple[str, ...],
+    name: str,
+    before: str,
+    change: Callable[[str], str],
+    reason: str,
+    *,
+    is_last: bool = False,
+) -> tuple[Entry, ...]:
+    def write(text: str) -> str:
+        return f"{yaml_text(name)}: {yaml_text(text)}"
+
+    return changed_text(parent, Change(before, change, write, is_last=is_last), reason)
 
 
 class Fixes:
@@ -191,10 +206,10 @@ class Fixes:
         for variable in (str(path[3]),) if len(path) > _VARIABLE_DEPTH else tuple(service.environment):
             is_own = variable in service.environment
             before = (written_variable(environment, variable) or "") if is_own else service.variables[variable]
-            text = replace_hosts(before, variable, self.hosts) if is_own or before in self.hosts else before
-            if text != before:
-                line = f"{yaml_text(variable)}: {yaml_text(text)}"
-                entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))
+            if is_own or before in self.hosts:
+                change = partial(replace_hosts, variable=variable, renamed=self.hosts)
+                reason = "The host's name in a cluster."
+                entries += _set_variable(("services", service.name, "environment"), variable, before, change, reason)
         return tuple(entries)
 
     def _listen_everywhere(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
@@ -202,11 +217,11 @@ class Fixes:
         parent, variable = tuple(map(str, diagnostic.path[:-1])), str(diagnostic.path[-1])
         service = self._service(diagnostic)
         before = written_variable(find_node(self._loaded.document, *parent), variable) or ""
-        after = listen_everywhere(before, service)
         is_for_others = variable.replace("LISTENERS", "ADVERTISED_LISTENERS") not in service.variables
-        if after == before or is_for_others or not may_listen_everywhere(variable):
+        if is_for_others or not may_listen_everywhere(variable):
             return _lead_to_pod(service)
-        return (Entry(parent, f"{yaml_text(variable)}: {yaml_text(after)}", "Where a pod can listen."),)
+        change = partial(listen_everywhere, service=service)
+        return _set_variable(parent, variable, before, change, "Where a pod can listen.") or _lead_to_pod(service)
 
     @cached_property
     def public_urls(self) -> Mapping[int, PublicUrl]:
@@ -234,7 +249,7 @@ class Fixes:
         hosts = hosts_for(service, variable, self._loaded.project.services.values(), self.public_hosts)
         keeps_local = service.health_check is not None
         change = partial(accept_hosts, variable, public=hosts, keeps_local=keeps_local)
-        return self._write_again(diagnostic, change, reason, is_only_local)
+        return self._write_again(diagnostic, change, reason, is_only_local, is_last=True)
 
     @cached_property
     def _published(self) -> Mapping[str, str]:
@@ -250,6 +265,8 @@ class Fixes:
         change: Callable[[str], str],
         reason: str,
         is_harmless: Callable[[str], bool] | None = None,
+        *,
+        is_last: bool = False,
     ) -> tuple[Entry, ...]:
         """Set a variable or a build argument again, with another text than the file has.
 
@@ -262,5 +279,4 @@ class Fixes:
             before = value if is_harmless and is_harmless(value) else ""
         else:
             before = written_variable(find_node(self._loaded.document, *parent), name) or ""
-        after = change(before)
-        return (Entry(tuple(parent), f"{yaml_text(name)}: {yaml_text(after)}", reason),) if after != before else ()
+        return _set_variable(tuple(parent), name, before, change, reason, is_last=is_last)

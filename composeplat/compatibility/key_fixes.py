@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from composeplat.compatibility.entries import Entry, yaml_text
+from composeplat.compatibility.entries import Change, Entry, changed_text, yaml_text
 from composeplat.compatibility.host_rules import replace_hosts, written_variable
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
@@ -105,13 +105,16 @@ def change_arguments(loaded: Loaded, path: PathKey, change: Callable[[str], str]
     node = find_node(loaded.document, *parent, key)
     items = node.items if isinstance(node, Sequence) else [node]
     texts = [item.written for item in items if isinstance(item, Scalar)]
-    before = "\n".join(texts)
-    after = change(before)
+    before, is_list = "\n".join(texts), isinstance(node, Sequence)
     # An option and its value may be two items, which are told apart by lines.
-    if after == before or (isinstance(node, Sequence) and before.count("\n") != len(items) - 1):
+    if is_list and before.count("\n") != len(items) - 1:
         return ()
-    value: object = after.split("\n") if isinstance(node, Sequence) else after
-    return (Entry(parent, f"{key}: {json.dumps(value, ensure_ascii=False)}", reason),)
+
+    def write(after: str) -> str:
+        value = after.split("\n") if is_list else after
+        return f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+    return changed_text(parent, Change(before, change, write), reason)
 
 
 def _written_pair(whole: Node | None, entry: str | int) -> tuple[str, str | None]:

@@ -65,6 +65,36 @@ def test_names_that_yaml_reads_as_other_values(project: Project, name: str) -> N
     assert [finding.diagnostic.code for finding in check(folder).all_findings] == ["name-normalized"]
 
 
+def test_findings_about_one_text(project: Project) -> None:
+    """Several findings about one variable or command have one entry, with all changes: two would be a duplicate key."""
+    text = """
+services:
+  my_db: {image: postgres}
+  web: {image: nginx, ports: ['3000:80']}
+  app:
+    image: app
+    environment:
+      TARGETS: 'http://my_db:5432,http://localhost:3000,http://host.docker.internal:3000'
+      ALLOWED_HOSTS: 'http://my_db:80,http://localhost:3000'
+    command: [run, '--db=my_db:5432', '--public-url=http://localhost:3000']
+"""
+    folder = project(text)
+    lines = fix(folder, domain="example.org")
+    url = "https://web-${PLATFORM_NAMESPACE}.${PLATFORM_DOMAIN}"
+
+    assert lines == [
+        "services:",
+        "  app:",
+        "    environment:",
+        f'      TARGETS: "http://my-db:5432,{url},http://web:80"',
+        f'      ALLOWED_HOSTS: "http://my-db:80,{url}"',
+        f'    command: ["run", "--db=my-db:5432", "--public-url={url}"]',
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    left = check(folder, domain="example.org").all_findings
+    assert [finding.diagnostic.code for finding in left] == ["name-normalized"]
+
+
 @pytest.mark.parametrize("present", [("html/a",), ()])
 def test_data_that_another_service_reads(project: Project, present: tuple[str, ...]) -> None:
     """A service that reads the data of another one gets the same volume, read-only as its mount is."""
