@@ -31,10 +31,11 @@ _OPENS_BLOCK = re.compile(r"\s*(?:- )?[^#]*?:\s*(?:!override\s*)?(?:&\S+\s*)?(?:
 class CannotMerge(ComposeplatError):
     """An entry can't be added to the file as it is written."""
 
-    def __init__(self, name: str, entry: Entry) -> None:
+    def __init__(self, name: str, entry: Entry, *, is_shared: bool = False) -> None:
+        reason = "another key has the same block" if is_shared else "the line before is not the start of a block"
+        fix = "write it without an anchor" if is_shared else "write it in block style"
         super().__init__(
-            f"can't add to {'.'.join(entry.parent)} in {name}: the line before is not the start of a block",
-            f"write it in block style, or add it yourself: {entry.line}",
+            f"can't add to {'.'.join(entry.parent)} in {name}: {reason}", f"{fix}, or add it yourself: {entry.line}"
         )
 
 
@@ -71,19 +72,20 @@ def add_entries(text: str, entries: Iterable[Entry], name: str) -> str:
     lines = text.rstrip().splitlines()
     if not _is_readable(text):
         raise CannotMerge(name, wanted[0])
+    root = _read(text)
+    expected = _plain(root)
     for entry in wanted:
-        _add(lines, entry, name)
+        _add(lines, root, entry, name)
+        root = _read("\n".join(lines) + "\n")
+        expected = _with_entry(expected, entry)
+        if (found := _plain(root)) != expected:
+            raise CannotMerge(name, entry, is_shared=_contains(found, expected))
     added = "\n".join(lines) + "\n"
-    tree = _plain(added)
-    lost = next((entry for entry in wanted if not _has_entry(tree, entry)), None)
-    if lost is not None or not _contains(tree, _plain(text)):
-        raise CannotMerge(name, lost or wanted[0])
     return added.replace("\n", "\r\n") if "\r\n" in text else added
 
 
-def _add(lines: list[str], entry: Entry, name: str) -> None:
-    root = _read("\n".join(lines) + "\n")
-    node: Node | None = root
+def _add(lines: list[str], root: Node | None, entry: Entry, name: str) -> None:
+    node = root
     depth = 0
     while depth < len(entry.parent) and isinstance(node, Mapping) and entry.parent[depth] in node:
         node = node.get(entry.parent[depth])
@@ -149,9 +151,19 @@ def _read(text: str) -> Node | None:
     return nodes[0] if nodes else None
 
 
-def _plain(text: str) -> Any:
-    node = _read(text)
+def _plain(node: Node | None) -> Any:
     return None if node is None else to_plain(node)
+
+
+def _with_entry(tree: Any, entry: Entry, depth: int = 0) -> Any:
+    """Return a tree with an entry, and nothing else, added to it."""
+    if depth < len(entry.parent):
+        key, inner = entry.parent[depth], tree if isinstance(tree, dict) else {}
+        return {**inner, key: _with_entry(inner.get(key), entry, depth + 1)}
+    added = _plain(_read(entry.line + "\n"))
+    if entry.key:
+        return {**added, **(tree if isinstance(tree, dict) else {})}
+    return [*(tree if isinstance(tree, list) else []), *added]
 
 
 def _contains(new: Any, old: Any) -> bool:
@@ -160,12 +172,4 @@ def _contains(new: Any, old: Any) -> bool:
         return all(key in new and _contains(new[key], value) for key, value in old.items())
     if isinstance(old, list) and isinstance(new, list):
         return new[: len(old)] == old
-    return old is None or bool(new == old)
-
-
-def _has_entry(tree: Any, entry: Entry) -> bool:
-    for key in entry.parent:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    if entry.key:
-        return isinstance(tree, dict) and entry.key in tree
-    return isinstance(tree, list) and _plain(entry.line + "\n")[0] in tree
+    return bool(new == old)

@@ -84,6 +84,32 @@ def test_cannot_merge(text: str) -> None:
     assert "- data:/d" in error.value.hint
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "x-own: &own\n  volumes:\n    - x:/x\nservices:\n  db:\n    <<: *own\n    scale: 1\n", id="a-merged-block"
+        ),
+        pytest.param(
+            "services:\n  web: &web\n    volumes:\n      - x:/x\n  db: *web\n", id="a-service-that-is-an-alias"
+        ),
+        pytest.param("services:\n  db: &db\n    scale: 1\n  web: *db\n", id="a-service-with-an-alias"),
+    ],
+)
+def test_a_block_of_several_keys(text: str) -> None:
+    """Nothing is added to a block that another key has too: that would get the entry as well."""
+    with pytest.raises(CannotMerge, match=r"can't add to services\.db\.volumes in f: another key has the same block"):
+        add_entries(text, [VOLUME, MOUNT], "f")
+
+
+def test_a_block_with_an_anchor_that_another_key_replaces() -> None:
+    """A block with an anchor gets an entry where no other key gets it too."""
+    text = "services:\n  db: &db\n    volumes:\n      - x:/x\n  web:\n    <<: *db\n    volumes: []\n"
+    added = "      # Why.\n      - data:/d\n"
+
+    assert add_entries(text, [MOUNT], "f") == text.replace("x:/x\n", f"x:/x\n{added}")
+
+
 def test_line_ends() -> None:
     """The line ends of the file stay."""
     assert add_entries("# mine\r\n", [VOLUME], "f") == "# mine\r\nvolumes:\r\n  # One gibibyte.\r\n  data:\r\n"
