@@ -123,7 +123,7 @@ class Fixes:
                 self.volumes.mount_volumes_of_others(diagnostic.path) or mend_key(loaded, diagnostic.path)
             ),
             "no-effect": lambda diagnostic: self._write_process(diagnostic) or self._routes.entries_for(diagnostic),
-            "sensitive-port": lambda diagnostic: route_to_page(loaded.project, str(diagnostic.path[1])),
+            "sensitive-port": lambda diagnostic: route_to_page(loaded, str(diagnostic.path[1])),
             "local-url": self._write_public_urls,
             "local-host": self._accept_hosts,
             "docker-only-host": self._write_published,

@@ -7,14 +7,15 @@ Must not read labels: :mod:`composeplat.plan.proxy_routes` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping as Table
 from dataclasses import replace
 
 from composeplat.compatibility.entries import Entry, expose_entries, yaml_text
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.port_rules import Use, exposed_ports, unreachable_ports
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import NEVER, Port, Project, Service
+from composeplat.compose.model import NEVER, Port, Service
+from composeplat.compose.nodes import Mapping, Node, Sequence, find_node
 from composeplat.diagnostics import Diagnostic
 from composeplat.names import clean
 from composeplat.plan.endpoints import NOT_HTTP
@@ -30,16 +31,25 @@ _UNPUBLISHED = NEVER_PUBLIC | NOT_HTTP.keys()
 _PAGES = {5678: "n8n", 8088: "superset"}
 
 
-def route_to_page(project: Project, name: str) -> tuple[Entry, ...]:
+def route_to_page(loaded: Loaded, name: str) -> tuple[Entry, ...]:
     """Return the route to the page of a known program, if that is the only port that it publishes and has none."""
-    service = project.services[name]
-    if any(clean(route.service) == clean(name) for endpoint in project.endpoints for route in endpoint.routes):
+    service, endpoints = loaded.project.services[name], loaded.project.endpoints
+    if any(clean(route.service) == clean(name) for endpoint in endpoints for route in endpoint.routes):
         return ()
     published = {port.target for port in service.ports if port.published is not None}
     port = next(iter(published)) if len(published) == 1 else 0
-    if port not in _PAGES or _PAGES[port] not in service.image.lower():
+    is_known = port in _PAGES and _PAGES[port] in service.image.lower()
+    if not is_known or not _takes_routes(loaded.document, service.name):
         return ()
     return (_route_entry(service, _ROOT, port, service.name, f"The page of {_PAGES[port]}"),)
+
+
+def _takes_routes(document: Node | None, endpoint: str) -> bool:
+    """Whether a list of routes can have this name: a file's own endpoints may be one list, or have other keys."""
+    whole = find_node(document, "endpoints")
+    if isinstance(whole, Mapping):
+        return "rules" not in whole and not isinstance(whole.get(clean(endpoint)), Mapping)
+    return not isinstance(whole, Sequence)
 
 
 def _route_entry(service: Service, path: str, port: int, endpoint: str, reason: str) -> Entry:
@@ -50,8 +60,9 @@ def _route_entry(service: Service, path: str, port: int, endpoint: str, reason: 
 class RouteFixes:
     """The entries for the services of a definition that have their address from a proxy."""
 
-    def __init__(self, loaded: Loaded, images: ImageAnswers, uses: Mapping[str, Iterable[Use]]) -> None:
+    def __init__(self, loaded: Loaded, images: ImageAnswers, uses: Table[str, Iterable[Use]]) -> None:
         self._services = loaded.project.services
+        self._document = loaded.document
         self._images = images
         self._uses = uses
         found = {name: find_proxy_route(loaded.origins, service) for name, service in self._services.items()}
@@ -80,9 +91,10 @@ class RouteFixes:
         if not is_shared and not _UNPUBLISHED.intersection(ports):
             return tuple(self._publish(service, ports, route.proxy))
         endpoint = self._endpoint_of(together) if is_shared else name
+        endpoint = endpoint if _takes_routes(self._document, endpoint) else ""
         return tuple(self._route(service, route, ports[0], endpoint)) if endpoint and len(ports) == 1 else ()
 
-    def _endpoint_of(self, together: Mapping[str, str]) -> str:
+    def _endpoint_of(self, together: Table[str, str]) -> str:
         """Name the endpoint of services, after the one with most paths; empty if one is published, or shares a path."""
         is_published_too = any(is_published(self._services[name]) for name in together)
         is_ambiguous = len(set(together.values())) < len(together)

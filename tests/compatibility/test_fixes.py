@@ -785,6 +785,18 @@ def test_the_page_of_a_program(project: Project, keys: str, port: int) -> None:
         assert fix(folder) == []
 
 
+@pytest.mark.parametrize("endpoints", ["[{route}]", "{{rules: [{route}]}}", "{{n8n: {{rules: [{route}]}}}}"])
+@pytest.mark.parametrize("keys", ["image: n8n, ports: ['5678:5678']", f"image: a, labels: ['{HOST}', '{PORT}=5678']"])
+def test_a_route_beside_endpoints_in_another_form(project: Project, endpoints: str, keys: str) -> None:
+    """Endpoints without names, or with settings, get no route of a list: files with both forms can't be merged."""
+    route = "{path: /, service: web, port: 80}"
+    text = (
+        f"services: {{n8n: {{{keys}}}, web: {{image: x, ports: [80]}}}}\nendpoints: {endpoints.format(route=route)}\n"
+    )
+
+    assert fix(project({"compose.yaml": text}), domain="example.com") == []
+
+
 def test_a_route_to_a_service_with_a_name_that_is_no_text(project: Project) -> None:
     """A name that YAML takes for a boolean is in quotes."""
     keys = "environment: {VIRTUAL_HOST: a.b, VIRTUAL_PORT: 5432}"
