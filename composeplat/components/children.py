@@ -117,7 +117,7 @@ class ComposeService(Child):
             kept,
             bases,
             self._registrar.logins,
-            late=self._registrar.late.texts,
+            late=self._registrar.late,
             undetected=self._registrar.undetected,
         )
         loader = self._registrar.loader if image.is_loaded else None

@@ -25,8 +25,10 @@ import pulumi
 from composeplat.components.build_contexts import UndetectedChanges, link_folder
 from composeplat.components.image_loading import export_folder
 from composeplat.components.late_texts import LateTexts
+from composeplat.components.manifests import LateValues, bind_value
 from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
 from composeplat.compose.placeholders import without_random
+from composeplat.compose.variables import looks_secret
 from composeplat.plan.desired import ImageBuild
 from composeplat.registry.credentials import Login
 from composeplat.registry.image_reference import ImageReference
@@ -51,7 +53,7 @@ def build_image(
     bases: Mapping[str, pulumi.Input[str]],
     logins: Mapping[str, Login],
     *,
-    late: LateTexts,
+    late: LateValues,
     undetected: UndetectedChanges,
 ) -> pulumi.CustomResource:
     """Register a build; the ``ref`` of a pushed image is its reference by digest. ``bases`` are images, by context.
@@ -62,10 +64,10 @@ def build_image(
     resource: pulumi.CustomResource = _image_class()(
         name,
         # The provider returns a digest for full references only.
-        tags=[_full_reference(tag, late) for tag in (image.reference, *build.tags)],
+        tags=[_full_reference(tag, late.texts) for tag in (image.reference, *build.tags)],
         **_destination(image),
         build_on_preview=False,
-        registries=[_registry(name, login, late) for name, login in logins.items()] or None,
+        registries=[_registry(name, login, late.texts) for name, login in logins.items()] or None,
         builder={"name": builder} if builder else None,
         opts=opts,
         **_arguments(build, bases, late, undetected.hash(build)),
@@ -107,7 +109,7 @@ def _destination(image: ImageBuild) -> dict[str, Any]:
 
 
 def _arguments(
-    build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateTexts, fingerprint: str
+    build: Build, bases: Mapping[str, pulumi.Input[str]], late: LateValues, fingerprint: str
 ) -> dict[str, Any]:
     context: dict[str, Any] = {"location": _location(build.context)}
     if build.additional_contexts:
@@ -117,8 +119,8 @@ def _arguments(
             }
             for name, place in build.additional_contexts.items()
         }
-    args = late.all({**build.args, _FINGERPRINT_ARG: fingerprint} if fingerprint else build.args)
-    secrets = late.all({secret.name: _value(secret) for secret in build.secrets})
+    args = late.texts.all({**build.args, _FINGERPRINT_ARG: fingerprint} if fingerprint else build.args)
+    secrets = late.texts.all({secret.name: _value(secret) for secret in build.secrets})
     asked = {
         "context": context,
         "dockerfile": _dockerfile(build),
@@ -126,8 +128,8 @@ def _arguments(
         "labels": dict(build.labels),
         "build_args": pulumi.Output.secret(args) if args else None,
         "secrets": pulumi.Output.secret(secrets) if secrets else None,
-        "cache_from": [{"raw": text} for text in build.cache_from],
-        "cache_to": [{"raw": text} for text in build.cache_to],
+        "cache_from": [_cache(text, late.texts) for text in build.cache_from],
+        "cache_to": [_cache(text, late.texts) for text in build.cache_to],
         "ssh": [_ssh(text) for text in build.ssh],
         "network": build.network,
         "no_cache": build.no_cache,
@@ -136,7 +138,13 @@ def _arguments(
         "add_hosts": list(build.extra_hosts),
     }
     given = {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
-    return {name: late.all(value) for name, value in given.items()}
+    return {name: bind_value(value, late, escapes=None) for name, value in given.items()}
+
+
+def _cache(text: str, late: LateTexts) -> dict[str, pulumi.Input[str]]:
+    """Return a cache; one with the key or token of its store is encrypted."""
+    has_secret = any(looks_secret(option.strip('" ').partition("=")[0]) for option in text.split(","))
+    return {"raw": pulumi.Output.secret(late.text(text)) if has_secret else text}
 
 
 def _location(context: str) -> pulumi.Input[str]:

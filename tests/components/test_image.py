@@ -80,6 +80,28 @@ def test_a_login_in_the_address_of_a_context(project: Project) -> None:
     assert found["context"]["named"]["b"]["location"]["value"] == "https://a:b@x.io/b.git"
 
 
+def test_the_key_of_the_store_of_a_cache(project: Project) -> None:
+    """The key of a store that is written in the file is encrypted; a cache without a key is not."""
+    cache = "type=s3,bucket=b,secret_access_key=of the store"
+    found = inputs(project, f"{{context: ., cache_to: ['{cache}'], cache_from: ['type=s3,bucket=b']}}")
+
+    assert found["cacheTo"] == [{"raw": {**SECRET, "value": cache}}]
+    assert found["cacheFrom"] == [{"raw": "type=s3,bucket=b"}]
+
+
+def test_a_confidential_variable_in_a_build(project: Project) -> None:
+    """The value of a variable with a secret-looking name is encrypted, in whichever key of a build it is."""
+    build = "{context: ., labels: {a: b-$TOKEN}, additional_contexts: {c: 'https://x.io/b.git?t=$TOKEN'}, target: t}"
+    folder = project({"compose.yaml": f"services: {{web: {{build: {build}}}}}", **DOCKERFILES})
+    file, variables = folder.path / "compose.yaml", {"TOKEN": "of the program"}
+    registered = run(lambda: ComposeStack("shop", file=file, registry="localhost", variables=variables))
+    found = registered.inputs("Image", "image/web")
+
+    assert found["labels"] == {"a": {**SECRET, "value": "b-of the program"}}
+    assert found["context"]["named"]["c"]["location"] == {**SECRET, "value": "https://x.io/b.git?t=of the program"}
+    assert found["target"] == "t"
+
+
 def test_a_key_for_ssh(project: Project, tmp_path: Path) -> None:
     """A key for ssh is handed on by its path."""
     assert inputs(project, "{context: ., ssh: ['a=key']}", key="k")["ssh"] == [
