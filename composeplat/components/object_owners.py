@@ -7,20 +7,21 @@ Must not know the cluster: an object of another program, or of ``platform deploy
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pulumi
-from pulumi.runtime.settings import get_monitor
 
 from composeplat.components.default_cluster import KUBERNETES_TYPE, is_mocked
 from composeplat.components.late_texts import LateTexts
+from composeplat.components.runs import current_run, provider_identity
 from composeplat.diagnostics import join_and_count
 from composeplat.plan import Plan
 
-_Key = tuple[pulumi.ProviderResource | None, str, str, str]
+_Key = tuple[Hashable, str, str, str]
 """The provider, the namespace, the kind and the name of an object."""
-#: By the connection of a run: one process can run several programs.
+#: By run.
 _OWNERS: WeakKeyDictionary[Any, dict[_Key, pulumi.Resource]] = WeakKeyDictionary()
 _MAX_LISTED = 3
 _HINT = "give each a namespace of its own, or its services, volumes and endpoints other names"
@@ -34,7 +35,7 @@ def claim_objects(component: pulumi.Resource, plan: Plan, late: LateTexts) -> No
     """
     if is_mocked():
         return
-    owners = _OWNERS.setdefault(get_monitor(), {})
+    owners = _OWNERS.setdefault(current_run(), {})
     if late.is_late(plan.namespace):
         known: pulumi.Output[str] = pulumi.Output.from_input(late.text(plan.namespace))
         known.apply(lambda namespace: _claim(owners, component, plan, namespace))
@@ -43,7 +44,7 @@ def claim_objects(component: pulumi.Resource, plan: Plan, late: LateTexts) -> No
 
 
 def _claim(owners: dict[_Key, pulumi.Resource], component: pulumi.Resource, plan: Plan, namespace: str) -> None:
-    provider = component.get_provider(KUBERNETES_TYPE)
+    provider = provider_identity(component.get_provider(KUBERNETES_TYPE))
     keys = {
         f"{desired.kind}/{desired.name}": (provider, namespace, desired.kind, desired.name) for desired in plan.objects
     }

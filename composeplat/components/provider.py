@@ -20,12 +20,14 @@ import pulumi
 from pulumi.provider import ConstructResult, Provider, main as serve
 
 from composeplat.components.provider_inputs import read_arguments
+from composeplat.components.runs import ProviderRuns, keep_identity
 
 
 class ComponentProvider(Provider):
     def __init__(self) -> None:
         schema = files("composeplat.components").joinpath("schema.json").read_text(encoding="utf-8")
         self._schema: Mapping[str, Any] = json.loads(schema)
+        self._runs = ProviderRuns()
         super().__init__(self._schema["version"], schema)
 
     def construct(
@@ -53,8 +55,9 @@ class ComponentProvider(Provider):
         arguments, errors = await read_arguments(inputs, self._schema, token)
         if errors:
             raise failure("\n".join(errors))
-        if options is not None and options.parent is not None:
-            await _name_parent(options.parent)
+        if options is not None:
+            await _describe_others(options)
+        self._runs.join()
         make = import_module("composeplat.components.provider_components").CONSTRUCTORS[token]
         try:
             component, found = make(name, arguments, options)
@@ -63,6 +66,15 @@ class ComponentProvider(Provider):
         outputs.update(found)
         urn: pulumi.Output[str] = component.urn
         return urn
+
+
+async def _describe_others(options: pulumi.ResourceOptions) -> None:
+    """Describe resources of another process: here they have a URN alone, and another object for each component."""
+    if options.parent is not None:
+        await _name_parent(options.parent)
+    providers = options.providers if isinstance(options.providers, Mapping) else {}
+    for provider in providers.values():
+        await keep_identity(provider)
 
 
 async def _name_parent(parent: pulumi.Resource) -> None:

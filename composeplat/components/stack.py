@@ -14,7 +14,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pulumi
-from pulumi.runtime.settings import get_monitor
 
 from composeplat.cluster.watching import Watcher
 from composeplat.components.children import (
@@ -42,6 +41,7 @@ from composeplat.components.plain_arguments import plain, plain_files, plain_pat
 from composeplat.components.registrar import Registrar
 from composeplat.components.resource_names import STACK_TYPE
 from composeplat.components.resource_types import KubernetesObject
+from composeplat.components.runs import current_run
 from composeplat.components.service_transforms import Transforms
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Request
 from composeplat.plan import Plan
@@ -49,7 +49,7 @@ from composeplat.plan.resource_keys import ResourceKey
 from composeplat.system.deadline import Deadline
 
 _ROOT_TYPE = "pulumi:pulumi:Stack"
-#: The hooks' names of components, by the connection of a run: one process can run several programs.
+#: The hooks' names of components, by run.
 _TAKEN: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
 
@@ -222,7 +222,7 @@ def _hook_suffix(name: str, parent: pulumi.Resource | None) -> str:
     if parent is None or parent.pulumi_resource_type == _ROOT_TYPE:
         return ""
     suffix = f"-of-{parent.pulumi_resource_type}-{parent.pulumi_resource_name}"
-    taken = _TAKEN.setdefault(get_monitor(), Counter())
+    taken = _TAKEN.setdefault(current_run(), Counter())
     taken[name + suffix] += 1
     # A parent knows its own type, and not those of the components above it.
     return suffix if taken[name + suffix] == 1 else f"{suffix}#{taken[name + suffix]}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,40 @@ def test_two_components_with_the_same_objects(program: Program, late: str) -> No
     assert f"error: 'white' and 'blue' both have {both}\n" in refused
     assert "hint: give each a namespace of its own" in refused
     assert "Traceback" not in refused
+
+
+OF_ANOTHER_PROCESS = """
+class Remote(pulumi.ComponentResource):
+    def __init__(self, name, namespace, provider):
+        inputs = {"file": "shop.yaml", "namespace": namespace, "variables": {}}
+        opts = pulumi.ResourceOptions(providers=[provider])
+        super().__init__("composeplat:index:ComposeStack", name, inputs, opts, remote=True)
+
+
+other = Provider("other", render_yaml_to_directory="objects/other")
+Remote("blue", "team", files)
+Remote("green", "work", files)
+Remote("red", "team", other)
+again = config.get("again")
+if again:
+    Remote(again, pulumi.Output.from_input("team"), files)
+"""
+
+
+def test_two_components_of_another_process_with_the_same_objects(program: Program) -> None:
+    """The provider for other languages refuses them too, which has a client of the engine for each component."""
+    command = "pulumi-resource-composeplat"
+    (program.folder.parent / "bin" / command).symlink_to(Path(sys.executable).parent / command)
+    (program.folder / "__main__.py").write_text(HEAD + OF_ANOTHER_PROCESS)
+    (program.folder / "shop.yaml").write_text("services: {web: {image: 'busybox:1.37'}}\n")
+    program.expect("up", "--yes")
+    program.expect("preview", "--expect-no-changes")
+    program.expect("config", "set", "again", "white")
+    refused = program.fail("preview")
+
+    both = "both have Service/web, Deployment/web in namespace 'team'"
+    assert f"'white' and 'blue' {both}" in refused or f"'blue' and 'white' {both}" in refused
+    assert "hint: give each a namespace of its own" in refused
 
 
 BESIDE = """
