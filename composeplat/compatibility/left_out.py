@@ -17,6 +17,7 @@ from composeplat.compose.nodes import Scalar, Sequence, find_node
 from composeplat.compose.options import split_names
 from composeplat.compose.system_paths import ENGINE_SOCKETS
 from composeplat.diagnostics import Report
+from composeplat.names import clean
 from composeplat.plan import Plan
 from composeplat.registry.image_reference import ImageReference
 
@@ -38,6 +39,7 @@ _CERTIFICATES = re.compile(r"acme|cert|letsencrypt|ssl", re.IGNORECASE)
 def not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs.
 
+    None that has a route: who gives it an address wants it here, and the route would lead nowhere.
     Full mode does not start them either. Where Compose would start no service at all, a profile is always chosen.
     """
     if loaded.settings.full:
@@ -47,7 +49,8 @@ def not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     known = loaded.project.services
     profiles = {name: own for name, own in read_profiles(loaded.document, Report()).items() if name in known}
     started = active_services(profiles, chosen)
-    return frozenset(profiles) - plan.select_services(started) if started else frozenset()
+    wanted = {*started, *_routed(loaded)}
+    return frozenset(profiles) - plan.select_services(wanted) if started else frozenset()
 
 
 def docker_tools(loaded: Loaded) -> Mapping[str, str]:
@@ -65,8 +68,15 @@ def docker_tools(loaded: Loaded) -> Mapping[str, str]:
         elif _PROXIES.search(name) and not _has_routes_of_its_own(service):
             found[service.name] = _PROXY_FOR_DOCKER
     needed = {other for name in loaded.project.services if name not in found for other in _needed(loaded, name)}
+    needed |= _routed(loaded)
     kept = needed.union(found) if len(found) == len(loaded.project.services) else needed
     return {name: reason for name, reason in found.items() if name not in kept}
+
+
+def _routed(loaded: Loaded) -> set[str]:
+    """Return the services that the routes of the file's endpoints lead to."""
+    routed = {clean(route.service) for endpoint in loaded.project.endpoints for route in endpoint.routes}
+    return {name for name in loaded.project.services if clean(name) in routed}
 
 
 def _has_routes_of_its_own(service: Service) -> bool:

@@ -56,6 +56,16 @@ def test_tools_for_docker(project: Project, keys: str, rest: str) -> None:
             f"image: traefik, volumes: ['{SOCKET}']", "  a: {image: a, network_mode: 'service:tool'}\n", id="a network"
         ),
         pytest.param(f"image: traefik, volumes: ['{SOCKET}']", "  a: {image: a, links: ['tool:t']}\n", id="a link"),
+        pytest.param(
+            f"image: traefik, ports: [80], volumes: ['{SOCKET}']",
+            "endpoints: [{path: /, service: tool, port: 80}]\n",
+            id="a route",
+        ),
+        pytest.param(
+            "image: adminer, ports: [80], profiles: [debug]",
+            "endpoints: {a: [{path: /, service: tool, port: 80}]}\n",
+            id="a route to a service of a profile",
+        ),
     ],
 )
 def test_others(project: Project, keys: str, rest: str) -> None:
