@@ -57,9 +57,19 @@ def entry_lines(entries: Iterable[Entry], *, comments: bool = False) -> list[str
 
 
 def _grouped(entries: list[Entry]) -> list[Entry]:
-    """Put the entries of one parent together, in the order of the file."""
-    first = {entry.parent: -number for number, entry in reversed(list(enumerate(entries)))}
-    return sorted(entries, key=lambda entry: (_ORDER.get(entry.parent[:1], len(_ORDER)), -first[entry.parent]))
+    """Put the entries below each key together, in the order of the file, and of the first entry of each key."""
+    first: dict[tuple[str, ...], int] = {}
+    first_own: dict[tuple[str, ...], int] = {}
+    for number, entry in enumerate(entries):
+        first_own.setdefault(entry.parent, number)
+        for depth in range(len(entry.parent)):
+            first.setdefault(entry.parent[: depth + 1], number)
+
+    def place(entry: Entry) -> tuple[int, ...]:
+        keys = (first[entry.parent[: depth + 1]] for depth in range(len(entry.parent)))
+        return (_ORDER.get(entry.parent[:1], len(_ORDER)), *keys, first_own[entry.parent])
+
+    return sorted(entries, key=place)
 
 
 def add_entries(text: str, entries: Iterable[Entry], name: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from composeplat.compatibility.entries import Entry
-from composeplat.compatibility.platform_file import HEADER, CannotMerge, add_entries
+from composeplat.compatibility.platform_file import HEADER, CannotMerge, add_entries, entry_lines
 
 MOUNT = Entry(("services", "db", "volumes"), "- data:/d", "Why.")
 VOLUME = Entry(("volumes",), "data:", "One gibibyte.")
@@ -17,6 +17,28 @@ def test_new_file() -> None:
     assert add_entries("", [VOLUME, MOUNT, MOUNT], "f") == HEADER + (
         "services:\n  db:\n    volumes:\n      # Why.\n      - data:/d\nvolumes:\n  # One gibibyte.\n  data:\n"
     )
+
+
+def test_each_key_is_written_once() -> None:
+    """Entries below one key are together, also where entries of other keys come between them."""
+    route = Entry(("endpoints", "a"), "- {path: /}", "A.")
+    other = Entry(("endpoints", "b"), "- {path: /}", "B.")
+    image = Entry(("services", "db"), "image: x", "An image.")
+
+    assert entry_lines([route, VOLUME, MOUNT, other, image]) == [
+        "services:",
+        "  db:",
+        "    volumes:",
+        "      - data:/d",
+        "    image: x",
+        "endpoints:",
+        "  a:",
+        "    - {path: /}",
+        "  b:",
+        "    - {path: /}",
+        "volumes:",
+        "  data:",
+    ]
 
 
 def test_nothing_to_add() -> None:
