@@ -105,7 +105,7 @@ class Fixes:
         self.not_started = not_started(loaded, plan)
         self.hosts = renamed_hosts(loaded, self.not_started)
         """The names that don't resolve in a cluster, with those that do."""
-        self._left_out = {**docker_tools(loaded), **dict.fromkeys(self.not_started, OF_A_PROFILE)}
+        self._left_out = {**docker_tools(loaded, self.not_started), **dict.fromkeys(self.not_started, OF_A_PROFILE)}
         self.volumes = VolumeFixes(loaded, images, self._left_out)
         self._fixers: dict[str, Callable[[Diagnostic], tuple[Entry, ...]]] = {
             "host-data": self.volumes.keep_data,

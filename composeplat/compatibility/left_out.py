@@ -53,10 +53,10 @@ def not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     return frozenset(profiles) - plan.select_services(wanted) if started else frozenset()
 
 
-def docker_tools(loaded: Loaded) -> Mapping[str, str]:
+def docker_tools(loaded: Loaded, unstarted: frozenset[str] = frozenset()) -> Mapping[str, str]:
     """Return the services that are tools for Docker, each with the reason to leave it out; none that others need.
 
-    A project that has nothing else keeps them.
+    A project that starts nothing else keeps them.
     """
     found: dict[str, str] = {}
     for service in loaded.project.services.values():
@@ -69,7 +69,7 @@ def docker_tools(loaded: Loaded) -> Mapping[str, str]:
             found[service.name] = _PROXY_FOR_DOCKER
     needed = {other for name in loaded.project.services if name not in found for other in _needed(loaded, name)}
     needed |= _routed(loaded)
-    kept = needed.union(found) if len(found) == len(loaded.project.services) else needed
+    kept = needed if loaded.project.services.keys() - found.keys() - unstarted else needed.union(found)
     return {name: reason for name, reason in found.items() if name not in kept}
 
 

@@ -76,7 +76,8 @@ def test_others(project: Project, keys: str, rest: str) -> None:
 
 
 def test_tools_alone(project: Project) -> None:
-    """A project of nothing else would have no service."""
-    folder = project(f"services: {{a: {{image: dozzle, volumes: ['{SOCKET}']}}}}")
+    """A project of nothing else would have no service, also where it has others that Docker Compose does not start."""
+    tool = f"a: {{image: dozzle, volumes: ['{SOCKET}']}}"
 
-    assert left_out(folder) == []
+    assert left_out(project(f"services: {{{tool}}}")) == []
+    assert left_out(project(f"services: {{{tool}, b: {{image: x, profiles: [debug]}}}}")) == ["b"]
