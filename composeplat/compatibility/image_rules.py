@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
@@ -38,9 +38,9 @@ def check_image_volumes(checker: Checker, images: Mapping[str, ImageFacts]) -> N
             )
 
 
-def unmounted_volumes(service: Service, image: ImageFacts) -> list[str]:
-    """List the volumes of an image that no mount of the service covers as a whole."""
-    targets = [f"{mount.target.rstrip('/')}/" for mount in service.mounts]
+def unmounted_volumes(service: Service, image: ImageFacts, further: Iterable[str] = ()) -> list[str]:
+    """List the volumes of an image that no mount of the service covers as a whole, nor one at a ``further`` path."""
+    targets = [f"{target.rstrip('/')}/" for target in (*(mount.target for mount in service.mounts), *further)]
     return [volume for volume in image.volumes if not f"{volume.rstrip('/')}/".startswith(tuple(targets))]
 
 

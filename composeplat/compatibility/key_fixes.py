@@ -191,11 +191,16 @@ def _path_from(folder: Path, file: Scalar) -> str:
 
 def _mount_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
     """Mount folders in memory, as ``tmpfs`` does."""
+    return replacement(service, "tmpfs", list(memory_folders(written).values()), "In memory.")
+
+
+def memory_folders(written: Node | None) -> dict[str, str]:
+    """Return the mounts in memory in the place of ``tmpfs``, by their paths; empty if one can't have its options."""
     listed = written.items if isinstance(written, Sequence) else [written]
     texts = [item.text for item in listed if isinstance(item, Scalar) and not item.is_substituted]
-    items = [_memory_item(*text.partition(":")[::2]) for text in texts]
-    is_whole = len(items) == len(listed) and all(items)
-    return replacement(service, "tmpfs", items, "In memory.") if is_whole else ()
+    items = {target: _memory_item(target, options) for target, _, options in (text.partition(":") for text in texts)}
+    is_whole = len(texts) == len(listed) and all(items.values())
+    return items if is_whole else {}
 
 
 def _memory_item(target: str, options: str) -> str:

@@ -16,7 +16,7 @@ from itertools import chain, count
 
 from composeplat.compatibility.entries import Entry, mount_item, yaml_text
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
-from composeplat.compatibility.key_fixes import mount_shared_memory, replacement
+from composeplat.compatibility.key_fixes import memory_folders, mount_shared_memory, replacement
 from composeplat.compatibility.nested_folders import HostMount, NestedFolders
 from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.load import Loaded
@@ -109,22 +109,26 @@ class VolumeFixes:
         if path[2:] != ("volumes_from",):
             return ()
         service = self._loaded.project.services[str(path[1])]
-        written = find_node(self._loaded.document, *map(str, path))
-        texts = (
-            [item.text for item in written.items if isinstance(item, Scalar)] if isinstance(written, Sequence) else []
-        )
+        items = [
+            mount_item(mount.source, mount.target, mount.sub_path, read_only=mount.read_only)
+            for mount in self._mounts_of_others(service)
+        ]
+        return replacement(service.name, "volumes_from", items, "A volume of the other service.")
+
+    def _mounts_of_others(self, service: Service) -> list[Mount]:
+        """Return the mounts in the place of ``volumes_from``; empty if one of the other services has data elsewhere."""
+        written = find_node(self._loaded.document, "services", service.name, "volumes_from")
+        items = written.items if isinstance(written, Sequence) else []
         taken = {mount.target for mount in service.mounts}
-        items: list[str] = []
-        for name, _, mode in (text.partition(":") for text in texts):
+        found: list[Mount] = []
+        for name, _, mode in (item.text.partition(":") for item in items if isinstance(item, Scalar)):
             mounts = self._volumes_of(name)
             if not mounts:
-                return ()
+                return []
             for mount in mounts:
-                read_only = mode == "ro" or mount.read_only
-                item = mount_item(mount.source, mount.target, mount.sub_path, read_only=read_only)
-                items += [item] if mount.target not in taken else []
+                found += [replace(mount, read_only=mode == "ro" or mount.read_only)] * (mount.target not in taken)
                 taken.add(mount.target)
-        return replacement(service.name, "volumes_from", items, "A volume of the other service.")
+        return found
 
     def _volumes_of(self, name: str) -> list[Mount]:
         """Return the mounts of a service with the entries; empty if not all are of named volumes."""
@@ -202,7 +206,9 @@ class VolumeFixes:
         service = self._loaded.project.services[str(diagnostic.path[1])]
         image = self._images.get(service.image)
         entries: list[Entry] = []
-        for target in unmounted_volumes(service, image) if isinstance(image, ImageFacts) else ():
+        memory = memory_folders(find_node(self._loaded.document, "services", service.name, "tmpfs"))
+        further = (*memory, *(mount.target for mount in self._mounts_of_others(service)))
+        for target in unmounted_volumes(service, image, further) if isinstance(image, ImageFacts) else ():
             if service.replicas > 1:
                 reason = "The image keeps data here; each pod has a volume of its own."
                 entries.append(Entry(("services", service.name, "volumes"), f"- {yaml_text(target)}", reason))

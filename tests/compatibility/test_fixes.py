@@ -280,6 +280,32 @@ def test_image_volumes(project: Project) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("folder_of_data", ["/var/lib/postgresql", "/var/lib/postgresql/data"])
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        pytest.param("volumes_from: [db]", "      - pg:{}", id="of another service"),
+        pytest.param(
+            "tmpfs: ['{}:size=1g']", "      - {{type: tmpfs, target: {}, tmpfs: {{size: 1g}}}}", id="in memory"
+        ),
+    ],
+)
+def test_image_volumes_at_other_mounts(project: Project, folder_of_data: str, keys: str, line: str) -> None:
+    """Where another entry mounts something, an image's own volume gets none: it would hide that, or be a duplicate."""
+    own = keys.format(folder_of_data)
+    text = f"services:\n  db: {{image: x, volumes: ['./pg:{folder_of_data}']}}\n  own: {{image: postgres, {own}}}\n"
+    volumes = ("/var/lib/postgresql/data",)
+    images: ImageAnswers = {"postgres": ImageFacts(user="", volumes=volumes, ports=(), entrypoint=(), command=())}
+    folder = project(text)
+    lines = fix(folder, images)
+    start = lines.index("  own:")
+
+    assert lines[start + 2 : start + 4] == ["    volumes:", line.format(folder_of_data)]
+    assert lines[start + 4 :] == ["volumes:", "  pg:"]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder, images).all_findings == ()
+
+
 def test_image_volumes_of_several_pods(project: Project) -> None:
     """Several pods have a volume each: one that they share would have the data of all of them."""
     images = {"x": ImageFacts(volumes=("/data",))}
