@@ -41,7 +41,7 @@ def check_listeners(checker: Checker) -> None:
     for service in checker.project.services.values():
         if is_headless(service) or _has_address(service):
             continue
-        name = clean(service.name)
+        name = service.name
         for key, shown in _own_listeners(service):
             message = f"makes it listen at '{name}', its own name{shown}, which in a cluster is not the pod's address"
             hint = f"write {_EVERYWHERE} there, or leave it out, as the name is for others; or {BY_POD}"
@@ -75,7 +75,7 @@ def _own_entries(service: Service) -> Iterator[tuple[str, ...]]:
         texts[(key,)] = " ".join(args) if args and "server" in args else ""
     for place, text in texts.items():
         hosts = {name for host in _MINIO_SERVER.findall(text) for name in expand_ranges(host)}
-        if clean(service.name) in hosts and len(hosts) > 1:
+        if not hosts.isdisjoint((service.name, clean(service.name))) and len(hosts) > 1:
             yield place
 
 
@@ -85,6 +85,6 @@ def may_listen_everywhere(variable: str) -> bool:
 
 
 def listen_everywhere(text: str, service: Service) -> str:
-    """Replace the own name of a service in a list of addresses."""
-    name = re.escape(clean(service.name))
-    return re.sub(rf"(?:(?<=//)|(?<![^,;=\s])){name}(?=:\d|[,;\s]|\Z)", _EVERYWHERE, text, flags=re.ASCII)
+    """Replace the own name of a service, as the file or a cluster has it, in a list of addresses."""
+    names = "|".join(map(re.escape, (service.name, clean(service.name))))
+    return re.sub(rf"(?:(?<=//)|(?<![^,;=\s]))(?:{names})(?=:\d|[,;\s]|\Z)", _EVERYWHERE, text, flags=re.ASCII)

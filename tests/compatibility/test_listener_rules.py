@@ -119,6 +119,25 @@ def test_fix(project: Project) -> None:
     assert check(folder).all_findings == ()
 
 
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        pytest.param(f"environment: {{{KAFKA}}}", f'      KAFKA_LISTENERS: "{EVERYWHERE}"', id="kafka"),
+        pytest.param("command: start --rpc-addr broker:1", "      endpoint_mode: dnsrr", id="an-argument"),
+    ],
+)
+def test_a_name_that_is_another_one_in_a_cluster(project: Project, keys: str, line: str) -> None:
+    """A server that listens at its name with an underscore is mended at once: no name is its address."""
+    keys = keys.replace("broker", "my_broker")
+    folder = project(f"services: {{my_broker: {{image: x, expose: [1], {keys}}}}}\n")
+    lines = fix(folder)
+
+    assert line in lines
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    left = {finding.diagnostic.code for finding in check(folder).all_findings}
+    assert left <= {"name-normalized", "no-traffic-diversion"}
+
+
 def test_fix_of_an_ensemble(project: Project) -> None:
     """The other servers of an ensemble keep their names; their ports are listed by entries of their own."""
     servers = "server.1=zoo1:2888:3888;2181 server.2=zoo2:2888:3888;2181"
