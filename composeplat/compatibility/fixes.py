@@ -127,7 +127,7 @@ class Fixes:
             "local-url": self._write_public_urls,
             "local-host": self._accept_hosts,
             "docker-only-host": self._write_published,
-            "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self.hosts),
+            "invalid-name": lambda diagnostic: rename_variable(loaded, diagnostic.path, self._mend_value),
             "invalid-value": lambda diagnostic: drop_gateway(loaded, diagnostic.path),
         }
 
@@ -258,6 +258,14 @@ class Fixes:
     def _write_published(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         change = partial(replace_docker_hosts, published=self._published)
         return self._write_again(diagnostic, change, "The service that has this port.")
+
+    def _mend_value(self, service: Service, variable: str, text: str) -> str:
+        """Replace the hosts and URLs in a value that a cluster does not have."""
+        if not service.container.names.hosts:
+            text = replace_docker_hosts(text, self._published)
+        if find_node(self._loaded.document, "services", service.name, "network_mode") is None:
+            text = replace_local_urls(variable, text, service, self.public_urls)
+        return replace_hosts(text, variable, self.hosts)
 
     def _write_again(
         self,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os.path
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from composeplat.compatibility.entries import Change, Entry, changed_text, yaml_text
-from composeplat.compatibility.host_rules import replace_hosts, written_variable
+from composeplat.compatibility.host_rules import written_variable
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
 from composeplat.compose.nodes import Node, Scalar, Sequence, find_node, to_plain
@@ -82,8 +82,11 @@ def drop_gateway(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
     return ()
 
 
-def rename_variable(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> tuple[Entry, ...]:
-    """Set a variable of .NET by the name that Kubernetes accepts; as it is written, without the values of others."""
+def rename_variable(loaded: Loaded, path: PathKey, change: Callable[[Service, str, str], str]) -> tuple[Entry, ...]:
+    """Set a variable of .NET by the name that Kubernetes accepts; as it is written, without the values of others.
+
+    Findings about its value are only those of the new name, whose entry another run keeps: ``change`` mends them.
+    """
     match path:
         case ("services", str(service), "environment" as key, entry):
             whole = find_node(loaded.document, "services", service, key)
@@ -91,7 +94,7 @@ def rename_variable(loaded: Loaded, path: PathKey, hosts: Mapping[str, str]) -> 
             other = name_without_colons(name)
             if not other or "$" in name or text is None or written_variable(whole, other) is not None:
                 return ()
-            text = replace_hosts(text, other, hosts)
+            text = change(loaded.project.services[service], other, text)
             parent = ("services", service, key)
             reset = Entry(parent, f"{yaml_text(name)}: !reset null", "Kubernetes accepts no ':' in a name.")
             return reset, Entry(parent, f"{other}: {yaml_text(text)}", "The same for .NET.")

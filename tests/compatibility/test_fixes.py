@@ -580,6 +580,22 @@ def test_host_in_a_variable_of_dotnet(project: Project) -> None:
     assert fix(project(text))[3:] == ["      A:B: !reset null", "      A__B: http://b-c:80"]
 
 
+def test_urls_in_a_variable_of_dotnet(project: Project) -> None:
+    """So do the hosts of Docker and the URLs of this machine, of which nothing is left after the run."""
+    keys = "image: x, environment: {'A:Api': 'http://host.docker.internal:3000', 'A:Public': 'http://localhost:3000/x'}"
+    folder = project(f"services: {{a: {{{keys}}}, web: {{image: x, ports: ['3000:80']}}}}")
+    lines = fix(folder, domain="example.org")
+
+    assert lines[3:] == [
+        "      A:Api: !reset null",
+        "      A__Api: http://web:80",
+        "      A:Public: !reset null",
+        '      A__Public: "https://web-${PLATFORM_NAMESPACE}.${PLATFORM_DOMAIN}/x"',
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder, domain="example.org").all_findings == ()
+
+
 def test_an_image_without_an_entrypoint(project: Project) -> None:
     """Its command is the program."""
     folder = project("x-platform: {full: true}\nservices: {web: {image: x, ulimits: {nofile: 9}}}")
