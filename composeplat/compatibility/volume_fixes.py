@@ -146,7 +146,11 @@ class VolumeFixes:
                 mounts.append(mount)
             elif not mount.source.endswith(".sock"):
                 return []
-        return mounts
+        own = self._image_volumes(other) if not other.is_job else []
+        if own and other.replicas > 1:
+            return []
+        names = ((self._image_volume_name(other, target), target) for target in own)
+        return mounts + [Mount(kind=NAMED, source=source, target=target) for source, target in names]
 
     def _mount_nested(self, path: PathKey) -> tuple[Entry, ...]:
         """Mount the volumes of others in a copied folder, at the places of their host folders."""
@@ -204,18 +208,26 @@ class VolumeFixes:
 
     def keep_image_volumes(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         service = self._loaded.project.services[str(diagnostic.path[1])]
-        image = self._images.get(service.image)
         entries: list[Entry] = []
-        memory = memory_folders(find_node(self._loaded.document, "services", service.name, "tmpfs"))
-        further = (*memory, *(mount.target for mount in self._mounts_of_others(service)))
-        for target in unmounted_volumes(service, image, further) if isinstance(image, ImageFacts) else ():
+        for target in self._image_volumes(service):
             if service.replicas > 1:
                 reason = "The image keeps data here; each pod has a volume of its own."
                 entries.append(Entry(("services", service.name, "volumes"), f"- {yaml_text(target)}", reason))
                 continue
-            name = self._name_for(service, f"{service.name}:{target}", target)
+            name = self._image_volume_name(service, target)
             entries += self._volume(service, name, mount_item(name, target), "The image keeps data here.")
         return tuple(entries)
+
+    def _image_volumes(self, service: Service) -> list[str]:
+        """Return the volumes that only the image declares, and that no other entry mounts."""
+        image = self._images.get(service.image) if service.is_pulled else None
+        if not isinstance(image, ImageFacts):
+            return []
+        memory = memory_folders(find_node(self._loaded.document, "services", service.name, "tmpfs"))
+        return unmounted_volumes(service, image, (*memory, *(m.target for m in self._mounts_of_others(service))))
+
+    def _image_volume_name(self, service: Service, target: str) -> str:
+        return self._name_for(service, f"{service.name}:{target}", target)
 
     def _volume(
         self, service: Service, name: str, item: str, reason: str, folder: HostMount | None = None

@@ -280,6 +280,31 @@ def test_image_volumes(project: Project) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("other", ["nginx", "wp"])
+def test_an_image_volume_of_another_service(project: Project, other: str) -> None:
+    """A volume that only the image of another service declares is mounted by ``volumes_from``, in the same run."""
+    images: ImageAnswers = {"wp": ImageFacts(user="", volumes=("/html",), ports=(), entrypoint=(), command=())}
+    folder = project(f"services: {{web: {{image: {other}, volumes_from: ['wp:ro']}}, wp: {{image: wp}}}}")
+    lines = fix(folder, images)
+
+    assert lines == [
+        "services:",
+        "  web:",
+        "    volumes_from: !reset null",
+        "    volumes:",
+        "      - wp-html:/html:ro",
+        "  wp:",
+        "    volumes:",
+        "      - wp-html:/html",
+        "volumes:",
+        "  wp-html:",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder, images).all_findings == ()
+    more = f"services: {{web: {{image: {other}, volumes_from: [wp]}}, wp: {{image: wp, scale: 2}}}}"
+    assert "    volumes_from: !reset null" not in fix(project(more), images)
+
+
 def test_image_volumes_of_a_job_that_becomes_a_server(project: Project) -> None:
     """The entry that makes a job a server comes with the volumes for its data: without them it would be lost."""
     images: ImageAnswers = {"x": ImageFacts(user="", volumes=("/data",), ports=(), entrypoint=(), command=())}
