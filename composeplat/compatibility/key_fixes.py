@@ -65,7 +65,9 @@ def mend_key(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
         case ("services", str(name), "tmpfs" as key):
             return _mount_memory(name, find_node(loaded.document, "services", name, key))
         case ("services", str(name), "shm_size" as key):
-            return _enlarge_shared_memory(name, find_node(loaded.document, "services", name, key))
+            return _enlarge_shared_memory(
+                loaded.project.services[name], find_node(loaded.document, "services", name, key)
+            )
     return ()
 
 
@@ -224,9 +226,11 @@ def _sized(target: str, size: str) -> str:
     return f"{{type: tmpfs, target: {yaml_text(target)}, tmpfs: {{size: {size}}}}}"
 
 
-def _enlarge_shared_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
-    item = _shared_memory_item(written)
-    return replacement(service, "shm_size", [item] if item else [], _SHARED)
+def _enlarge_shared_memory(service: Service, written: Node | None) -> tuple[Entry, ...]:
+    """Mount memory of this size; nothing where the service mounts something else there, which has its own size."""
+    is_taken = any(mount.target == SHARED_MEMORY != mount.source for mount in service.mounts)
+    item = "" if is_taken else _shared_memory_item(written)
+    return replacement(service.name, "shm_size", [item] if item else [], _SHARED)
 
 
 def _shared_memory_item(written: Node | None) -> str:

@@ -572,6 +572,16 @@ def test_shared_memory_of_this_machine(project: Project, keys: str, lines: list[
     assert [f.diagnostic.code for f in check(folder).all_findings] == (["unsupported-key"] if "$" in keys else [])
 
 
+def test_shared_memory_beside_another_mount(project: Project) -> None:
+    """Where a service mounts a folder in the place of the shared memory, that has no size: two mounts are an error."""
+    folder = project("services: {a: {image: x, shm_size: 1gb, volumes: ['./gone:/dev/shm']}}")
+    lines = fix(folder)
+
+    assert lines == ["services:", "  a:", "    volumes:", "      - gone:/dev/shm", "volumes:", "  gone:"]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert [finding.diagnostic.code for finding in check(folder).all_findings] == ["unsupported-key"]
+
+
 def test_shared_memory_in_full_mode(project: Project) -> None:
     """Full mode has memory of that size there by itself, once the mount is gone."""
     text = "services: {a: {image: x, shm_size: 1gb, volumes: ['/dev/shm:/dev/shm']}}\nx-platform: {full: true}"
