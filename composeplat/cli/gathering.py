@@ -6,6 +6,7 @@ Owns which of them are asked. None of them has to answer: what could not be aske
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 
 from composeplat import progress
@@ -34,6 +35,7 @@ from composeplat.system.records import record
 _IMAGES_TIMEOUT_S = 5.0
 #: Any other separator may be in the name of a folder.
 _IN_NO_PATH = "\0"
+_ON_DISK: Mapping[str, bytes] = {}
 
 
 @record
@@ -56,13 +58,15 @@ def gather(
     asks_cluster: bool = True,
     asks_images: bool = True,
     files: tuple[str, ...] = (),
+    contents: Mapping[str, bytes] = _ON_DISK,
 ) -> Gathered:
     """Read the definition, and ask the registries and the cluster; nothing is changed.
 
     Numbers of users are asked for also without ``asks_images``: they belong to the definition.
-    With ``files``, these are read in place of those of the options or of ``COMPOSE_FILE``.
+    With ``files``, these are read in place of those of the options or of ``COMPOSE_FILE``; ``contents`` has those that
+    are not on the disk.
     """
-    request = request_for(choice)
+    request = replace(request_for(choice), contents=contents)
     if request.files and files:
         request = replace(request, files=files)
     elif files:

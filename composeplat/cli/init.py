@@ -10,7 +10,7 @@ import difflib
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -30,99 +30,131 @@ from composeplat.compatibility.findings import Check, Finding
 from composeplat.compatibility.full_mode import honored_in, honored_keys, is_chosen, obstacles, turn_on
 from composeplat.compatibility.platform_file import add_entries
 from composeplat.compose.discovery import MAX_DEFINITION_BYTES, PLATFORM_NAMES
-from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_and_count, printable
+from composeplat.diagnostics import ComposeplatError, Diagnostic, Exit, format_count, join_and_count, printable
 from composeplat.system import files
 from composeplat.system.atomic import write_file
+from composeplat.system.records import record
 
 app = App()
 
 _MAX_LISTED = 8
+#: An entry of a round can make one of the next needed: three were seen.
+_MAX_ROUNDS = 6
 _COLORS = {"+": "32", "-": "31", "@": "36"}
+
+
+@record(kw_only=True)
+class _Mended:
+    """A definition with the text of its platform file, and how it is read."""
+
+    choice: Choice
+    gathered: Gathered
+    text: str
+    reasons: tuple[str, ...] = ()
+    """Why full mode stays off, which would honor keys."""
 
 
 def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
     first = gather(choice, offline=offline, asks_cluster=False)
     is_named = bool(choice.file or first.loaded.variables.lookup("COMPOSE_FILE"))
-    gathered = _with_platform_file(choice, first)
-    loaded = gathered.loaded
-    if not loaded.project.services:
-        show_report(loaded.report, as_json=choice.json_diagnostics)
-        return Exit.INVALID
-    path = _platform_file(loaded.folder)
+    path = _platform_file(first.loaded.folder)
     before = _read(path)
-    choice, gathered, entries = _with_full_mode(choice, gathered)
-    fixes = (entry for finding in _of_all_profiles(choice, gathered).all_findings for entry in finding.fix)
-    after = add_entries(before, (*entries, *fixes), path.name)
-    if after == before:
+    gathered = _again(choice, first, before) if before and not _reads(first, path) else first
+    if not gathered.loaded.project.services:
+        show_report(gathered.loaded.report, as_json=choice.json_diagnostics)
+        return Exit.INVALID
+    mended = _mend(_Mended(choice=choice, gathered=gathered, text=before))
+    for line in mended.reasons:
+        progress.conclude(line)
+    if mended.text == before:
         needless = f"{path.name} needs no change" if files.exists(path) else f"there is nothing to write to {path.name}"
         progress.conclude(needless)
     else:
-        write_unmasked(_difference(before, after, path.name, color=wants_color(sys.stdout)))
+        write_unmasked(_difference(before, mended.text, path.name, color=wants_color(sys.stdout)))
         if dry_run:
             progress.conclude("nothing was written: --dry-run")
             return Exit.DONE
         _confirm(path, yes=yes)
-        _write(path, after)
-        # With the entries, a service may be another kind of workload, to which other rules apply.
-        gathered = _again(choice, gathered)
+        _write(path, mended.text)
     if is_named and files.exists(path) and not _reads(first, path):
         _show_how_to_read(choice, path)
-    _show_rest(gathered.check)
+    _show_rest(mended.gathered.check)
     return Exit.DONE
 
 
-def _with_platform_file(choice: Choice, gathered: Gathered, *, asks_images: bool = True) -> Gathered:
-    """Read the definition with the platform file too, if the files that the user names leave it out."""
-    path = _platform_file(gathered.loaded.folder)
-    if _reads(gathered, path) or not files.exists(path):
-        return gathered
-    paths = (*gathered.loaded.files, str(path))
-    return gather(choice, offline=gathered.is_offline, asks_cluster=False, asks_images=asks_images, files=paths)
+def _mend(mended: _Mended) -> _Mended:
+    """Add entries until none is left to add.
+
+    With entries, others may be needed: a service that was a job is a server then, with an address that others use.
+    """
+    for _ in range(_MAX_ROUNDS):
+        mended, entries = _with_full_mode(mended)
+        gathered = mended.gathered
+        fixes = (entry for finding in _of_all_profiles(mended).all_findings for entry in finding.fix)
+        after = add_entries(mended.text, (*entries, *fixes), _platform_file(gathered.loaded.folder).name)
+        if after == mended.text:
+            break
+        mended = replace(mended, text=after, gathered=_again(mended.choice, gathered, after))
+    return mended
 
 
 def _reads(gathered: Gathered, path: Path) -> bool:
-    return any(os.path.realpath(name) == os.path.realpath(path) for name in gathered.loaded.files)
+    return any(_is_same(name, path) for name in gathered.loaded.files)
 
 
-def _again(choice: Choice, gathered: Gathered) -> Gathered:
-    """Read the definition again, with what the registries said."""
-    read = gather(choice, offline=gathered.is_offline, asks_cluster=False, asks_images=False)
-    return replace(_with_platform_file(choice, read, asks_images=False), images=gathered.images)
+def _is_same(name: str, path: Path) -> bool:
+    return os.path.realpath(name) == os.path.realpath(path)
 
 
-def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathered, tuple[Entry, ...]]:
-    """Turn full mode on where it is asked for, or where it honors keys and nothing is lost by it; else say why not."""
+def _again(choice: Choice, gathered: Gathered, text: str) -> Gathered:
+    """Read the definition again, with a text as its platform file, and with what the registries said."""
+    path, names = _platform_file(gathered.loaded.folder), gathered.loaded.files
+    names = names if _reads(gathered, path) or not text else (*names, str(path))
+    read = gather(
+        choice,
+        offline=gathered.is_offline,
+        asks_cluster=False,
+        asks_images=False,
+        files=names,
+        contents={name: text.encode() for name in names if _is_same(name, path)},
+    )
+    return replace(read, images=gathered.images)
+
+
+def _with_full_mode(mended: _Mended) -> tuple[_Mended, tuple[Entry, ...]]:
+    """Turn full mode on where it is asked for, or where it honors keys and nothing is lost by it; else note why not."""
+    choice, gathered = mended.choice, mended.gathered
     loaded, check = gathered.loaded, gathered.check
     if is_chosen(loaded) or loaded.settings.full:
         is_missing = choice.full and not is_chosen(loaded)
-        return (
-            choice,
-            gathered,
-            (turn_on(_again(replace(choice, full=False), gathered).check.honored),) if is_missing else (),
-        )
+        default = _again(replace(choice, full=False), gathered, mended.text) if is_missing else gathered
+        return replace(mended, reasons=()), (turn_on(default.check.honored),) if is_missing else ()
     full = replace(choice, full=True)
-    read = _again(full, gathered) if check.honored else gathered
+    read = _again(full, gathered, mended.text) if check.honored else gathered
     honored = honored_in(read.check, check, loaded.document)
     if not honored:
-        return choice, gathered, ()
+        return replace(mended, reasons=()), ()
     against = obstacles(check, read.check, read.plan, loaded.document)
-    if not against:
-        return full, read, (turn_on(honored),)
-    keys = format_count(len(honored), "key")
-    progress.conclude(f"full mode stays off, which honors {keys} ({honored_keys(honored)}):")
-    for reason in against[:_MAX_LISTED]:
-        progress.conclude(f"  {reason}")
-    if len(against) > _MAX_LISTED:
-        progress.conclude(f"  and {len(against) - _MAX_LISTED} more: 'platform check --full' lists them")
-    return choice, gathered, ()
+    if against:
+        return replace(mended, reasons=_reasons(honored, against)), ()
+    return replace(mended, choice=full, gathered=read, reasons=()), (turn_on(honored),)
 
 
-def _of_all_profiles(choice: Choice, gathered: Gathered) -> Check:
+def _reasons(honored: Collection[Diagnostic], against: Sequence[str]) -> tuple[str, ...]:
+    keys, more = format_count(len(honored), "key"), len(against) - _MAX_LISTED
+    return (
+        f"full mode stays off, which honors {keys} ({honored_keys(honored)}):",
+        *(f"  {reason}" for reason in against[:_MAX_LISTED]),
+        *([f"  and {more} more: 'platform check --full' lists them"] if more > 0 else ()),
+    )
+
+
+def _of_all_profiles(mended: _Mended) -> Check:
     """Check the services of all profiles: what they lose is mended too, before a profile is turned on."""
-    if not gathered.loaded.project.inactive:
-        return gathered.check
+    if not mended.gathered.loaded.project.inactive:
+        return mended.gathered.check
     # Only full mode leaves services out, and the first of the two readings may be without the file that chooses it.
-    return _again(replace(choice, profile=("*",), full=True), gathered).check
+    return _again(replace(mended.choice, profile=("*",), full=True), mended.gathered, mended.text).check
 
 
 def _platform_file(folder: Path) -> Path:

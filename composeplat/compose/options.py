@@ -260,6 +260,8 @@ class Request(Options):
     env_files: tuple[str, ...] = ()
     env_contents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """The contents of those env files that can be read only once, by their paths."""
+    contents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The contents of files of the definition that are not on the disk yet, by their paths."""
     name: str = ""
     """The environment's name."""
     shell: Mapping[str, str] = field(default_factory=dict)

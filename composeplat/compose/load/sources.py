@@ -60,7 +60,9 @@ class Sources:
         Without a ``root``, the user has named the file.
         """
         given = self.request.standard_input
-        if path != "-":
+        if path in self.request.contents:
+            content = files.capped(self.request.contents[path], MAX_DEFINITION_BYTES)
+        elif path != "-":
             content = files.read_bytes(Path(path), limit=MAX_DEFINITION_BYTES, root=root)
         else:
             content = files.read_standard_input(limit=MAX_DEFINITION_BYTES) if given is None else given
