@@ -46,7 +46,7 @@ from composeplat.compatibility.volume_fixes import VolumeFixes
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import Service
-from composeplat.compose.nodes import find_node
+from composeplat.compose.nodes import Scalar, Sequence, find_node
 from composeplat.compose.shared_images import builders_of, image_identity
 from composeplat.diagnostics import Diagnostic
 from composeplat.plan import Plan
@@ -164,10 +164,20 @@ class Fixes:
         return expose_entries(service.name, missing)
 
     def _share_base(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        """Build on the image of another service: its name in the Dockerfile is that of a context."""
+        """Build on the image of another service: its name in the Dockerfile is that of a context.
+
+        That of a profile, which may be off, is none for a service without it.
+        """
         *parent, image = map(str, diagnostic.path)
         builder = builders_of(self._loaded.project)[image_identity(image)]
+        if not self._profiles_of(builder) <= self._profiles_of(parent[1]):
+            return ()
         return (Entry(tuple(parent), f"{yaml_text(image)}: service:{builder}", f"The image that {builder} builds."),)
+
+    def _profiles_of(self, service: str) -> frozenset[str]:
+        node = find_node(self._loaded.document, "services", service, "profiles")
+        items = node.items if isinstance(node, Sequence) else ()
+        return frozenset(item.text for item in items if isinstance(item, Scalar))
 
     def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Restart a server that Docker restarts after failures: one with an address, a check or its data is no job."""

@@ -109,6 +109,8 @@ class VolumeFixes:
         if path[2:] != ("volumes_from",):
             return ()
         service = self._loaded.project.services[str(path[1])]
+        if service.is_global:
+            return ()
         items = [
             mount_item(mount.source, mount.target, mount.sub_path, read_only=mount.read_only)
             for mount in self._mounts_of_others(service)
@@ -185,9 +187,9 @@ class VolumeFixes:
         }
 
     def _may_be_volume(self, found: HostMount, code: str) -> bool:
-        """Whether a volume, which is a folder, can take the place of a host path."""
+        """Whether a volume, which is a folder, can take the place of a host path; pods on each node have none."""
         service, mount = found.service, found.mount
-        if mount.holds_refused and not find_program(mount.target, service.image):
+        if service.is_global or (mount.holds_refused and not find_program(mount.target, service.image)):
             return False
         target = literal_target(self._loaded.origins, mount, found.path)
         is_file = mount.is_refused_file or (mount.content is not None and not mount.content.is_folder)
@@ -221,7 +223,7 @@ class VolumeFixes:
     def _image_volumes(self, service: Service) -> list[str]:
         """Return the volumes that only the image declares, and that no other entry mounts."""
         image = self._images.get(service.image) if service.is_pulled else None
-        if not isinstance(image, ImageFacts):
+        if not isinstance(image, ImageFacts) or service.is_global:
             return []
         memory = memory_folders(find_node(self._loaded.document, "services", service.name, "tmpfs"))
         return unmounted_volumes(service, image, (*memory, *(m.target for m in self._mounts_of_others(service))))
