@@ -120,8 +120,7 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     """Compare the definition with its images and with the cluster."""
     report = Report()
     checker = Checker(loaded.project, loaded.origins, report)
-    jobs = (found for found in loaded.report.by_path() if found.code == "on-failure-job")
-    check_images(checker, images, {str(found.path[1]) for found in jobs if fixes.entries_for(found)})
+    check_images(checker, images)
     check_ports(checker, images, fixes.uses, fixes.joined)
     check_hosts(checker, fixes.hosts)
     check_listeners(checker)

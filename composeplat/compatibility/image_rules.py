@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker
@@ -14,7 +14,7 @@ ImageAnswers = Mapping[str, ImageFacts | str]
 _LOST = "without a mount, it is lost with the pod"
 
 
-def check_images(checker: Checker, images: ImageAnswers, servers: Collection[str] = ()) -> None:
+def check_images(checker: Checker, images: ImageAnswers) -> None:
     facts: dict[str, ImageFacts] = {}
     for service in checker.project.services.values():
         found = images.get(service.image) if service.is_pulled else None
@@ -23,18 +23,14 @@ def check_images(checker: Checker, images: ImageAnswers, servers: Collection[str
             checker.add("unread-image", path, f"names {checker.origins.shown(*path)}, which {found}")
         elif found is not None:
             facts[service.image] = found
-    check_image_volumes(checker, facts, servers)
+    check_image_volumes(checker, facts)
 
 
-def check_image_volumes(checker: Checker, images: Mapping[str, ImageFacts], servers: Collection[str] = ()) -> None:
-    """Report the volumes that only the image declares; Docker Compose keeps their data in anonymous volumes.
-
-    A job has no data to keep, unless an entry makes it one of the ``servers``.
-    """
+def check_image_volumes(checker: Checker, images: Mapping[str, ImageFacts]) -> None:
+    """Report the volumes that only the image declares; Docker Compose keeps their data in anonymous volumes."""
     for service in checker.project.services.values():
         found = images.get(service.image) if service.is_pulled else None
-        keeps_data = not service.is_job or service.name in servers
-        for volume in unmounted_volumes(service, found) if found is not None and keeps_data else ():
+        for volume in unmounted_volumes(service, found) if found is not None and not service.is_job else ():
             lost = "only what is mounted below it is kept" if _mounts_below(service, volume) else _LOST
             message = f"names an image with a volume at {volume}: {lost}"
             checker.add(

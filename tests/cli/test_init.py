@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from composeplat.registry.image_config import ImageFacts
 from tests.conftest import Project
 from tests.in_process import run_here
 
@@ -33,6 +34,21 @@ def test_an_entry_that_another_entry_makes_needed(files: tuple[str, ...], projec
 
     again = run_here("init", "--offline", "--yes", *files, folder=folder).assert_success()
     assert f"{NAME} needs no change" in again.stderr
+
+
+def test_volumes_of_an_image_whose_job_becomes_a_server(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job has no data to keep; the server that an entry makes of it has, and gets its volume in the same run."""
+    facts = ImageFacts(user="", volumes=("/data",), ports=(), entrypoint=(), command=())
+    monkeypatch.setattr("composeplat.cli.gathering.read_images", lambda *_, **__: {"x": facts})
+    folder = project(
+        "services: {db: {image: x, restart: on-failure, expose: [80]}, job: {image: x, restart: 'no'}}"
+    ).path
+    run_here("init", "--yes", folder=folder).assert_success()
+    written = (folder / NAME).read_text()
+
+    assert "restart: unless-stopped" in written
+    assert "- db-data:/data" in written
+    assert "job:" not in written
 
 
 def test_a_service_on_each_node_gets_no_volume(project: Project) -> None:

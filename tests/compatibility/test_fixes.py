@@ -305,25 +305,6 @@ def test_an_image_volume_of_another_service(project: Project, other: str) -> Non
     assert "    volumes_from: !reset null" not in fix(project(more), images)
 
 
-def test_image_volumes_of_a_job_that_becomes_a_server(project: Project) -> None:
-    """The entry that makes a job a server comes with the volumes for its data: without them it would be lost."""
-    images: ImageAnswers = {"x": ImageFacts(user="", volumes=("/data",), ports=(), entrypoint=(), command=())}
-    folder = project("services: {db: {image: x, restart: on-failure, expose: [80]}, job: {image: x, restart: 'no'}}")
-    lines = fix(folder, images)
-
-    assert lines == [
-        "services:",
-        "  db:",
-        "    restart: unless-stopped",
-        "    volumes:",
-        "      - db-data:/data",
-        "volumes:",
-        "  db-data:",
-    ]
-    folder.write({"compose.platform.yaml": "\n".join(lines)})
-    assert check(folder, images).all_findings == ()
-
-
 @pytest.mark.parametrize("folder_of_data", ["/var/lib/postgresql", "/var/lib/postgresql/data"])
 @pytest.mark.parametrize(
     ("keys", "line"),
