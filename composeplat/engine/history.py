@@ -180,8 +180,13 @@ def create_revision(api: Api, stack: Stack, revision: Revision) -> int:
 
 
 def _newest_number(api: Api, stack: Stack) -> int:
+    return max(kept_numbers(api, stack), default=0)
+
+
+def kept_numbers(api: Api, stack: Stack) -> list[int]:
+    """Return the numbers of all revisions, also of those that can't be read."""
     listed = _list_metadata(api, stack.namespace, stack.environment_name)
-    return max((_parse_name(head, stack.environment_name) or 0 for head in listed), default=0)
+    return [number for head in listed if (number := _parse_name(head, stack.environment_name)) is not None]
 
 
 def update_revision(api: Api, stack: Stack, revision: Revision, packed: bytes) -> None:

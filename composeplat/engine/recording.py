@@ -19,6 +19,7 @@ from composeplat.engine.events import Change, Events
 from composeplat.engine.history import (
     create_revision,
     delete_revision,
+    kept_numbers,
     newest_of_other_state,
     note_other_state,
     pack_facts,
@@ -186,5 +187,5 @@ def record_deployment(stack: Stack, api: Api, plan: Plan, options: DeployOptions
 def forget_history(stack: Stack, api: Api) -> None:
     """Delete the history of an environment of which nothing stays; without permission, it stays."""
     with contextlib.suppress(ComposeplatError):
-        for revision in read_history(api, stack.namespace, stack.environment_name):
-            delete_revision(api, stack, revision.number)
+        for number in kept_numbers(api, stack):
+            delete_revision(api, stack, number)

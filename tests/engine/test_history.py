@@ -422,9 +422,10 @@ def test_objects_of_another_version(stack: Any, api: Any, monkeypatch: pytest.Mo
 
 
 def test_forgetting(stack: Any, api: Any) -> None:
-    """A destroyed environment leaves nothing; without permission, it stays."""
+    """A destroyed environment leaves nothing, also of what can't be read; without permission, it stays."""
     deploy(stack, api, Operation.CREATE)
     deploy(stack, api, Operation.UPDATE)
+    api.kept["platform-history.demo.1"]["metadata"]["annotations"] = {}
     api.refusals["delete"] = 403
     forget_history(stack, api)
     assert len(api.kept) == 2
