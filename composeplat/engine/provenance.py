@@ -125,11 +125,12 @@ def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: 
 
 def note_project(api: Api, live_state: LiveState, claim: Claim, environment: str, namespace: str) -> str:
     """Record the project before other objects are created; return a message about it, if any."""
-    known = recorded_project(live_state.object_metadata.get(record_key(environment)))
+    head = live_state.object_metadata.get(record_key(environment))
+    known = recorded_project(head)
     if known is not None and known.key == claim.project.key:
         return ""
     try:
-        if known is None:
+        if head is None:
             api.create(_record(claim.project, environment, namespace))
         else:
             api.apply(_record(claim.project, environment, namespace))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from composeplat.cluster.api import Api
 from composeplat.compose.project_id import ProjectId
 from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.provenance import (
@@ -13,10 +15,12 @@ from composeplat.engine.provenance import (
     OtherProject,
     check_project,
     describe_siblings,
+    note_project,
     other_environments,
     record_key,
     recorded_project,
 )
+from tests.cluster.objects import Answer, Server, refusal
 
 MINE, THEIRS = ProjectId("mine", "b/app on ada"), ProjectId("theirs", "github.com/acme/app")
 RENAME = "give this project a name of its own with --name or the key 'name'"
@@ -76,6 +80,25 @@ def test_projects_that_may_continue() -> None:
 def test_no_record(head: dict[str, Any] | None) -> None:
     """A ConfigMap that names no project is no record."""
     assert recorded_project(head) is None
+
+
+@pytest.mark.parametrize("annotations", [None, {"other": "x"}])
+def test_a_record_without_its_annotations(annotations: dict[str, str] | None) -> None:
+    """A deploy writes them again: other projects' folders of the same name would be let in for good."""
+    key = record_key("app")
+    live_state = LiveState(object_metadata={key: {"metadata": {"name": key[1], "annotations": annotations}}})
+    with Server() as server, Api(server.access) as api:
+        server.answers = {"/api/v1/namespaces/team/configmaps": refusal(409, "already exists")}
+        server.otherwise = Answer()
+        assert note_project(api, live_state, CLAIM, "app", "team") == ""
+
+    (request,) = server.asked
+    sent = json.loads(request.body)
+    assert (request.method, request.path.partition("?")[0]) == (
+        "PATCH",
+        "/api/v1/namespaces/team/configmaps/platform-project.app",
+    )
+    assert recorded_project(sent) == MINE
 
 
 def test_a_record_that_others_wrote() -> None:
