@@ -66,15 +66,22 @@ def set_variable(api: Api, namespace: str, name: str, value: str, *, confidentia
 
 
 def unset_variables(api: Api, namespace: str, names: Collection[str]) -> None:
-    _change(api, namespace, lambda shown: (dict.fromkeys(names), shown - set(names)))
+    """Remove variables; a Secret that is deleted at that moment has none."""
+    _change(api, namespace, lambda shown: (dict.fromkeys(names), shown - set(names)), creates=False)
 
 
 def _change(
-    api: Api, namespace: str, change: Callable[[frozenset[str]], tuple[dict[str, Any], frozenset[str]]]
+    api: Api,
+    namespace: str,
+    change: Callable[[frozenset[str]], tuple[dict[str, Any], frozenset[str]]],
+    *,
+    creates: bool = True,
 ) -> None:
     """Change the Secret in its current version: of two concurrent changes, one is repeated."""
     for attempt in range(_MAX_ATTEMPTS):
         found = api.find(_path(namespace))
+        if found is None and not creates:
+            return
         data, shown = change(_read(found).shown if found is not None else frozenset())
         annotations = {SHOWN: ",".join(sorted(shown))}
         try:
@@ -85,7 +92,9 @@ def _change(
                 metadata = {"resourceVersion": version, "annotations": annotations}
                 api.patch(_path(namespace), {"metadata": metadata, "data": data})
         except ApiError as error:
-            if error.status != http.client.CONFLICT or attempt == _MAX_ATTEMPTS - 1:
+            # It is not found if it was deleted since.
+            is_other_now = error.status in (http.client.CONFLICT, http.client.NOT_FOUND)
+            if not is_other_now or attempt == _MAX_ATTEMPTS - 1:
                 raise
         else:
             return

@@ -134,6 +134,23 @@ def test_two_at_once(server: Server, api: Api) -> None:
     assert [body["metadata"]["annotations"][SHOWN] for _, _, body in sent(server)] == ["A,B", "A,B,C"]
 
 
+@pytest.mark.parametrize("before", [[], [secret(A=coded("1"))]], ids=["before it is read", "before it is changed"])
+def test_a_secret_that_is_deleted_while_a_variable_is_removed(server: Server, api: Api, before: list[Answer]) -> None:
+    """The variable is gone, and the Secret is not made again."""
+    server.first = [*before, MISSING]
+    server.otherwise = MISSING
+    unset_variables(api, NAMESPACE, ["A"])
+    assert [request.method for request in server.asked if request.method == "POST"] == []
+
+
+def test_a_secret_that_is_deleted_while_a_variable_is_set(server: Server, api: Api) -> None:
+    """It is made again, with the variable."""
+    server.first = [secret(A=coded("1")), MISSING, MISSING]
+    set_variable(api, NAMESPACE, "B", "2", confidential=False)
+    method, path, body = sent(server)[-1]
+    assert (method, path, body["data"]) == ("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets", {"B": coded("2")})
+
+
 def test_a_secret_that_always_changes(server: Server, api: Api) -> None:
     """It is not tried for ever."""
     server.answers = {PATH: secret(A=coded("1"))}
