@@ -43,6 +43,8 @@ SYSTEM_PATHS = (
     "/var/run",
 )
 _NEVER_READ = ("/proc", "/sys", "/dev")
+#: Ordinary files in memory, in which secrets are kept that must be on no disk.
+_IN_MEMORY = (os.path.join("/dev", "shm"),)
 _SHELL_PIPE = re.compile(r"(?:/dev|/proc/self)/fd/[0-9]+")
 _standard_inputs: WeakKeyDictionary[TextIO, bytes] = WeakKeyDictionary()
 
@@ -78,7 +80,7 @@ def read_bytes(path: Path, *, limit: int, root: ProjectRoot | None = None) -> by
     With a ``root``, a file outside it is not opened; without, the user has named the file.
     """
     real = real_path(path)
-    if _is_below(real, _NEVER_READ):
+    if _is_below(real, _NEVER_READ) and not _is_below(real, _IN_MEMORY):
         raise Unreadable("is a file of the system, not of a project")
     check_inside(path, root)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from composeplat.system.files import (
     write_folder,
 )
 from composeplat.system.project_root import ProjectRoot
+
+MEMORY = Path("/dev") / "shm"
 
 
 def reason(path: Path, limit: int = 100) -> str:
@@ -75,6 +78,15 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 def test_files_of_the_system(path: str) -> None:
     """Nothing of the running machine is read, whatever the path looks like."""
     assert reason(Path(path)) == "is a file of the system, not of a project"
+
+
+@pytest.mark.skipif(not os.access(MEMORY, os.W_OK), reason="no files in memory")
+def test_a_file_in_memory() -> None:
+    """A kubeconfig or an env file that must be on no disk may lie there."""
+    with tempfile.NamedTemporaryFile(dir=MEMORY) as stream:
+        stream.write(b"secret")
+        stream.flush()
+        assert read_bytes(Path(stream.name), limit=100) == b"secret"
 
 
 def test_link_to_a_file_of_the_system(tmp_path: Path) -> None:
