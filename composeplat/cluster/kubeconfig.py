@@ -19,7 +19,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential, CredentialSource, static_credentials
 from composeplat.compose.nodes import to_plain
 from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
-from composeplat.diagnostics import MissingPiece, Report, Source, join_some
+from composeplat.diagnostics import MissingPiece, Report, Source, join_some, printable
 from composeplat.system import files
 from composeplat.system.proxies import find_proxy, parse_proxy
 from composeplat.system.records import mutable
@@ -305,7 +305,11 @@ def _decoded(text: Any) -> str:
 
 
 def _placed(path: Any, folder: Path) -> str:
-    return str(folder / str(path)) if path else ""
+    placed = str(folder / str(path)) if path else ""
+    if "\0" in placed:
+        message = f"the kubeconfig names a file whose path has a NUL: '{printable(placed)}'"
+        raise MissingPiece(message, "correct the path in the kubeconfig")
+    return placed
 
 
 def _entries(config: Mapping[str, Any], key: str, inner: str) -> list[tuple[str, dict[str, Any]]]:

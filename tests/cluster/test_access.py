@@ -291,6 +291,14 @@ def test_token_file_that_is_not_there(tmp_path: Path) -> None:
     assert f"can't read the token '{path}' that the kubeconfig names: No such file or directory" == str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["tokenFile", "client-certificate", "client-key", "certificate-authority"])
+def test_a_path_with_a_nul(tmp_path: Path, key: str) -> None:
+    """No file can have it: the error names the path."""
+    part = {key: "a\0b"}
+    with pytest.raises(MissingPiece, match=r"^the kubeconfig names a file whose path has a NUL: '.*a.*b'$"):
+        found(tmp_path, cluster=part, user=part)
+
+
 @pytest.mark.parametrize(
     ("cluster", "user"),
     [
