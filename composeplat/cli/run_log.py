@@ -17,12 +17,14 @@ import json
 import logging
 import os
 import platform
+import re
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from composeplat import __version__, progress
@@ -37,6 +39,7 @@ MAX_FOLDER_BYTES = 20 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024 * 1024
 _MAX_HELD_LINES = 2000
 _MIN_SECRET_CHARS = 4
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.+-]*://")
 
 logger = logging.getLogger("composeplat")
 
@@ -173,9 +176,18 @@ def environment_mask(environment: Mapping[str, str], options: Mapping[str, objec
     """
     values = {value for name, value in environment.items() if looks_secret(name)} | secrets_of_azure(environment)
     given = (value for value in (options or {}).values() if isinstance(value, str))
-    for url in (text for text in (*environment.values(), *given) if "://" in text):
+    for url in (url for text in (*environment.values(), *given) for url in _urls_in(text)):
         values |= {*secrets_of(url), *([_login_of(url)] if "@" in url else [])}
     return progress.Mask(value for value in values if len(value) >= _MIN_SECRET_CHARS)
+
+
+def _urls_in(text: str) -> Iterator[str]:
+    """Yield a text with URLs, and each of these, as far as the next one begins and as far as the next space."""
+    starts = [found.start() for found in _SCHEME.finditer(text)]
+    if "://" in text:
+        yield text
+    for start, end in pairwise([*starts, len(text)]):
+        yield from (text[start:end], text[start:end].split(maxsplit=1)[0])
 
 
 def _login_of(url: str) -> str:

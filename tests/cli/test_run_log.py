@@ -198,6 +198,11 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
     [
         pytest.param({"API_TOKEN": "hunter2"}, "a hunter2", id="by-its-name"),
         pytest.param({"HTTPS_PROXY": "http://me:hunter2@proxy:3128"}, "to http://me:hunter2@proxy", id="in-a-url"),
+        pytest.param({"DBS": "a=redis://:hunter2@a;b=redis://:other@b"}, "to redis://:hunter2@a", id="first-of-two"),
+        pytest.param({"DBS": "a=redis://:other@a;b=redis://:hunter2@b"}, "to redis://:hunter2@b", id="last-of-two"),
+        pytest.param({"DBS": "http://:x@a,http://:hunter2@b,http://:y@c"}, "to http://:hunter2@b", id="between-two"),
+        pytest.param({"ASK": "http://me:hunter2@a or root@b"}, "to http://me:hunter2@a", id="before-an-address"),
+        pytest.param({"DBS": "s3://a,postgres://db/x?password=hunter2"}, "no hunter2", id="parameter-of-the-last"),
         pytest.param({"STATE": "postgres://db/x?password=hunter2"}, "wrong password hunter2", id="in-a-parameter"),
         pytest.param({"AZURE_STORAGE_SAS_TOKEN": "sv=1&sig=hunter2"}, "?sig=hunter2&sv=1", id="in-a-signature"),
     ],
