@@ -92,12 +92,12 @@ def unset(
     )
 
     with _logged("unset"), _Place(namespace, kubeconfig, context, local=local) as place:
-        known = list_variables(place.api, place.namespace).values
+        known = list_variables(place.api, place.namespace).names
         missing = [name for name in names if name not in known]
         if missing:
             raise ComposeplatError(
                 f"there is no variable '{printable(missing[0])}' in namespace '{place.namespace}'",
-                f"variables are: {', '.join(sorted(known)) or '(none)'}",
+                f"variables are: {', '.join(known) or '(none)'}",
             )
         unset_variables(place.api, place.namespace, names)
         write_message(f"removed {', '.join(names)} from namespace {place.namespace}\n")
@@ -134,6 +134,9 @@ def list_all(
             write_output(table([("NAME", "VALUE"), *((str(row["name"]), str(row["value"])) for row in rows)]))
         else:
             write_message(f"namespace {place.namespace} has no variables\n")
+        for name in sorted(stored.not_text):
+            fix = f"to remove it: platform variables unset {name}"
+            write_message(f"{printable(name)} is not UTF-8 text, so nothing uses it; {fix}\n")
 
 
 def _rows(stored: StoredVariables) -> list[dict[str, object]]:
@@ -143,7 +146,7 @@ def _rows(stored: StoredVariables) -> list[dict[str, object]]:
             "value": stored.values[name] if name in stored.shown else _MASKED,
             "secret": name not in stored.shown,
         }
-        for name in sorted(stored.values)
+        for name in stored.names
     ]
 
 

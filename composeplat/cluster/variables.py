@@ -31,6 +31,12 @@ class StoredVariables:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     shown: frozenset[str] = frozenset()
     """The names of the variables that are not confidential."""
+    not_text: frozenset[str] = frozenset()
+    """The names of those whose values are not UTF-8, such as one added by hand: nothing can use them."""
+
+    @property
+    def names(self) -> list[str]:
+        return sorted({*self.values, *self.not_text})
 
     @property
     def confidential(self) -> tuple[str, ...]:
@@ -119,12 +125,15 @@ def _path(namespace: str) -> str:
 
 def _read(found: Mapping[str, Any]) -> StoredVariables:
     shown = str(((found.get("metadata") or {}).get("annotations") or {}).get(SHOWN, ""))
-    values = {name: text for name, coded in (found.get("data") or {}).items() if (text := _text(coded)) is not None}
-    return StoredVariables(values, frozenset(filter(None, shown.split(","))) & values.keys())
+    data = found.get("data") or {}
+    values = {name: text for name, coded in data.items() if (text := _text(coded)) is not None}
+    return StoredVariables(
+        values, frozenset(filter(None, shown.split(","))) & values.keys(), frozenset(data.keys() - values.keys())
+    )
 
 
 def _text(coded: str) -> str | None:
-    """Decode a value; None if it is not text, which a value added by hand may be."""
+    """Decode a value; None if it is not text."""
     try:
         return base64.b64decode(coded).decode()
     except (binascii.Error, UnicodeDecodeError):

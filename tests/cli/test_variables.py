@@ -111,6 +111,20 @@ def test_variables_that_can_not_be_had(server: Server, project: Project, tmp_pat
     assert (ran.status, ran.stderr) == (4, f"error: etcd is ill\n{hint}")
 
 
+def test_a_stored_value_that_is_no_text(server: Server, project: Project, tmp_path: Path) -> None:
+    """One that somebody added by hand is listed, with what is wrong with it, and can be removed."""
+    secret = {"metadata": {"resourceVersion": "7"}, "data": {"BAD": "gA==", "GOOD": "Zm9v"}}
+    server.otherwise = Answer(json.dumps(secret).encode())
+    folder = project({}).path
+
+    listed = run("variables list", folder, server.port, tmp_path)
+    assert listed.stdout == "NAME  VALUE\nBAD   ********\nGOOD  ********\n"
+    assert listed.stderr == "BAD is not UTF-8 text, so nothing uses it; to remove it: platform variables unset BAD\n"
+
+    removed = run("variables unset BAD", folder, server.port, tmp_path)
+    assert (removed.status, removed.stderr) == (0, "removed BAD from namespace team\n")
+
+
 def test_standard_input_that_is_no_text(server: Server, project: Project, tmp_path: Path) -> None:
     """A variable is text; what is none is refused before anything is kept."""
     config = kubeconfig(tmp_path / "config", server.port)

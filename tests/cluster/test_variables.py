@@ -45,7 +45,7 @@ def test_read(server: Server, api: Api) -> None:
     """One question gives all; what no annotation names is confidential, what is no text is no variable."""
     server.otherwise = secret("A,GONE", A=coded("1"), B=coded("zwei"), C=coded("ü"), BAD="gA==", WORSE="x")
     stored = read_variables(api, NAMESPACE)
-    assert stored == StoredVariables({"A": "1", "B": "zwei", "C": "ü"}, frozenset({"A"}))
+    assert stored == StoredVariables({"A": "1", "B": "zwei", "C": "ü"}, frozenset({"A"}), frozenset({"BAD", "WORSE"}))
     assert stored.confidential == ("zwei", "ü")
     assert server.paths == [PATH]
 
