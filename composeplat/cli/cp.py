@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -18,8 +19,9 @@ from composeplat.cli.interrupts import ended_by_signals
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.dev import container_commands
-from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, READING_ALL, Command
+from composeplat.dev.container_commands import LINK_ERROR, NO_PROGRAM, READING_ALL, Command, Piped
 from composeplat.dev.file_copy import (
+    BrokenArchive,
     Copied,
     absolute_in_container,
     is_content,
@@ -64,13 +66,26 @@ def _copy_out(planned: Planned, container: Command, path: str, target: str) -> i
         status = container_commands.run_command(command, planned.target, os.environ)
         return 0 if status == _NOT_READ else status
     with container_commands.open_command(command, planned.target, os.environ) as piped:
-        copied = unpack(piped.output, path, Path(os.path.expanduser(target)))
+        try:
+            copied = unpack(piped.output, path, Path(os.path.expanduser(target)))
+        except BrokenArchive as error:
+            raise _explained(error, piped, path) from error
         status, complaint = piped.end()
     if _is_warning(status, complaint):
         progress.note(printable(progress.masked_text(complaint.splitlines()[0])))
     else:
         _check(status, complaint, container)
     return _report(copied)
+
+
+def _explained(error: BrokenArchive, piped: Piped, path: str) -> ComposeplatError:
+    """Return the error with the message of tar, where that has ended too early."""
+    # What is not at its end may never come to it.
+    complaint = piped.end()[1] if error.is_cut_off else ""
+    lines = [printable(line) for line in progress.masked_text(complaint).splitlines()]
+    is_root = posixpath.normpath(path).strip("/") == ""
+    hint = "copy folders below '/': files in /proc and /sys are not as large as they say" if is_root else ""
+    return ComposeplatError("; ".join([str(error), *lines[-1:]]), hint)
 
 
 def _is_warning(status: int, complaint: str) -> bool:

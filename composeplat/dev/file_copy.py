@@ -41,6 +41,15 @@ class _Member(tarfile.TarInfo):
         return found
 
 
+class BrokenArchive(ComposeplatError):
+    """What a container sent is no archive, or ends too early."""
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it ended too early."""
+        return isinstance(self.__cause__, tarfile.ReadError) and "unexpected end" in str(self.__cause__)
+
+
 @dataclass(slots=True)
 class Copied:
     files: int = 0
@@ -100,7 +109,7 @@ def unpack(archive: IO[bytes], source: str, target: Path) -> Copied:
         if isinstance(error, tarfile.ReadError) and not copied.files:
             return copied
         reason = "too many headers follow each other" if isinstance(error, RecursionError) else error
-        raise ComposeplatError(f"the archive that the container sent is broken: {reason}") from error
+        raise BrokenArchive(f"the archive that the container sent is broken: {reason}") from error
     except OSError as error:
         raise ComposeplatError(f"can't write below {quoted(str(target))}: {error.strerror or error}") from error
     return copied

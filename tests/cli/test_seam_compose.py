@@ -251,6 +251,49 @@ def test_an_archive_that_is_not_read_to_its_end(deployed: Seam) -> None:
     assert deployed.platform("cp", "web:etc/x", "-").status == 0
 
 
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("web:/", "\n  hint: copy folders below '/': files in /proc and /sys are not as large as they say"),
+        ("web:/srv/.", ""),
+    ],
+)
+def test_a_copy_whose_tar_fails_half_way(deployed: Seam, source: str, hint: str) -> None:
+    """The error has its message, as busybox ends at a file that is smaller than its size, such as those of ``/sys``."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name in ("./a", "./b"):
+            member = tarfile.TarInfo(name)
+            member.size = 4096
+            tar.addfile(member, io.BytesIO(bytes(4096)))
+
+    @contextlib.contextmanager
+    def open_command(*_: Any) -> Iterator[Any]:
+        output = io.BytesIO(archive.getvalue()[:6000])
+        yield SimpleNamespace(output=output, end=lambda: (1, "tar: removing leading '/'\ntar: short read"))
+
+    deployed.patch.setattr("composeplat.dev.container_commands.open_command", open_command)
+    outcome = deployed.platform("cp", source, ".")
+    reason = "error: the archive that the container sent is broken: unexpected end of data; tar: short read"
+    assert (outcome.status, outcome.stderr) == (1, f"{reason}{hint}\n")
+
+
+def test_a_copy_that_is_refused_half_way(deployed: Seam) -> None:
+    """The end of a command that sends anything is not waited for: it may never come."""
+    member, header = tarfile.TarInfo("./a"), tarfile.TarInfo("./b")
+    header.type, header.size = tarfile.XHDTYPE, 2 * 1024 * 1024
+
+    @contextlib.contextmanager
+    def open_command(*_: Any) -> Iterator[Any]:
+        output = io.BytesIO(member.tobuf() + header.tobuf(tarfile.GNU_FORMAT))
+        yield SimpleNamespace(output=output, end=lambda: pytest.fail("waits for the end"))
+
+    deployed.patch.setattr("composeplat.dev.container_commands.open_command", open_command)
+    outcome = deployed.platform("cp", "web:/srv/.", ".")
+    reason = "error: the archive that the container sent is broken: a header is too large\n"
+    assert (outcome.status, outcome.stderr) == (1, reason)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_copy_that_is_ended(deployed: Seam, number: signal.Signals) -> None:
     """As after a Ctrl-C, no part of a file is left here, and no folder for temporary files."""
