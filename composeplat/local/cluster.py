@@ -36,7 +36,7 @@ from composeplat.local.networks import find_slirp4netns, network_commands
 from composeplat.local.own_access import own_access
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
-from composeplat.local.private_folder import make_private, remove_folder, secure_folder
+from composeplat.local.private_folder import check_path, make_private, remove_folder, secure_folder
 from composeplat.local.running_settings import check_same_settings, note_settings
 from composeplat.local.sized_volumes import mount_commands
 from composeplat.local.start_limit import StartLimit, find_reached
@@ -155,6 +155,7 @@ class LocalCluster:
                 "the local cluster needs root, to make namespaces and mounts", f"run it as root, or {elsewhere}"
             )
         # Before programs are built, which takes long.
+        check_path(self.layout.folder)
         check_cgroups()
 
     def _programs(self) -> Programs:
@@ -223,18 +224,8 @@ class LocalCluster:
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         processes = os.open("/proc", os.O_RDONLY)
         try:
-            args = [
-                "unshare",
-                "--net",
-                "--mount",
-                "--propagation",
-                "private",
-                "--pid",
-                "--fork",
-                "--kill-child=KILL",
-                "--mount-proc",
-                "--",
-            ]
+            args = ["unshare", "--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL"]
+            args += ["--mount-proc", "--"]
             descriptors = [network, processes, *(port.fileno() for port in held)]
             plan = {**self._plan(programs, network), "note": self._note(processes)}
             process = self._supervise(args, plan, programs.search_path, descriptors)

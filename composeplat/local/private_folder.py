@@ -7,16 +7,26 @@ containers: the folder above them keeps other users of the machine out.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from composeplat.diagnostics import ComposeplatError
+from composeplat.diagnostics import ComposeplatError, printable
 from composeplat.local.layout import BUILD_USER
 
 _ELSEWHERE = "name another folder with COMPOSEPLAT_CLUSTER, in one of your own"
 _ALL_USERS = 2**32 - 1
+#: Quotes of configuration files, controls, and what separates the options and layers of a mount.
+_IMPOSSIBLE = re.compile(r"[\"\\:,\x00-\x1f\x7f]")
+
+
+def check_path(folder: Path) -> None:
+    """Refuse a path that the configuration of containerd, or its mounts of layers, can't have."""
+    found = _IMPOSSIBLE.search(str(folder))
+    if found:
+        raise _unusable(folder, f"its path has a {found[0]!r}, which containerd can't have in it")
 
 
 def secure_folder(folder: Path, environment: Mapping[str, str]) -> None:
@@ -52,9 +62,8 @@ def make_private(folder: Path) -> None:
 
 
 def _unusable(folder: Path, reason: str, fix: str = "") -> ComposeplatError:
-    return ComposeplatError(
-        f"can't use '{folder}' for a cluster: {reason}", f"{_ELSEWHERE}; or {fix}" if fix else _ELSEWHERE
-    )
+    hint = f"{_ELSEWHERE}; or {fix}" if fix else _ELSEWHERE
+    return ComposeplatError(f"can't use '{printable(str(folder))}' for a cluster: {reason}", hint)
 
 
 def _check_entries(folder: Path) -> None:

@@ -39,6 +39,18 @@ def test_a_folder_of_before(tmp_path: Path) -> None:
     assert mode(tmp_path / "cluster") == 0o700
 
 
+@pytest.mark.parametrize("character", ['"', "\\", ":", ",", "\n"])
+def test_a_path_that_containerd_can_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, character: str) -> None:
+    """A start says so before programs are built: its configuration was broken, or pods could not be mounted."""
+    folder = tmp_path / f"a{character}b" / "cluster"
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    cluster = LocalCluster(Layout(folder=folder, run=tmp_path / "run"), {})
+
+    with pytest.raises(ComposeplatError, match=r"which containerd can't have in it$"):
+        cluster.start()
+    assert not folder.parent.exists()
+
+
 def test_in_a_folder_of_all(tmp_path: Path) -> None:
     """In a folder like /tmp, where nobody can rename what is another's, a cluster can be."""
     tmp_path.chmod(0o1777)
