@@ -46,7 +46,8 @@ class ImageStores:
     def of_registry(self, used: set[tuple[str, str]], *, with_tags: bool) -> Iterator[Leftover]:
         storage = RegistryStorage(self.layout.registry)
         for unused in storage.unused(used, with_tags=with_tags):
-            name = f"{unused.repository}, {format_count(unused.count, 'version')}"
+            count = format_count(unused.count, "version" if unused.repository else "layer")
+            name = f"{unused.repository or 'no image'}, {count}"
             yield Leftover("image", name, unused.size, partial(storage.delete, unused))
 
     def of_node(self, used: set[tuple[str, str]]) -> Iterator[Leftover]:

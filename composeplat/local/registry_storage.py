@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,16 @@ from composeplat.system.records import record
 
 #: What is younger may belong to a push that has not ended.
 _MIN_AGE_S = 600.0
+#: The same for layers that no image has: a push sends its manifest last, and may take long.
+_MIN_LAYER_AGE_S = 86_400.0
 
 
 @record
 class UnusedImages:
-    """Manifests of one repository that nothing uses, and the blobs that only they need."""
+    """Manifests of one repository that nothing uses, and the blobs that only they need; or blobs of no repository."""
 
     repository: str
+    """Empty for blobs that no manifest names."""
     count: int
     size: int
     folders: tuple[Path, ...] = field(repr=False)
@@ -53,7 +56,7 @@ class RegistryStorage:
             unused = self._unused_of(name, digests, taken)
             taken |= {folder.name for folder in unused.folders}
             found.append(unused)
-        return [unused for unused in found if unused.count]
+        return [unused for unused in (*found, self._unnamed(taken)) if unused.count]
 
     def delete(self, unused: UnusedImages) -> None:
         """Delete listed images, except what a push since then needs again: it finds old layers, and leaves them."""
@@ -72,8 +75,13 @@ class RegistryStorage:
         blobs = [self._blob(digest).parent for digest in sorted(self._with_layers(gone) - taken)]
         blobs = [blob for blob in blobs if blob.exists() and self._is_old(blob)]
         links = [self.repositories / name / "_layers" / "sha256" / blob.name for blob in blobs]
-        size = sum((blob / "data").stat().st_size for blob in blobs)
-        return UnusedImages(name, len(manifests), size, (*old_tags, *manifests, *links, *blobs))
+        return UnusedImages(name, len(manifests), _size(blobs), (*old_tags, *manifests, *links, *blobs))
+
+    def _unnamed(self, taken: set[str]) -> UnusedImages:
+        """Find the blobs that no manifest names: a push that broke off leaves them, and a deletion that was killed."""
+        newest = time.time() - _MIN_LAYER_AGE_S
+        found = [blob for blob in self.blobs.glob("*/*") if blob.name not in taken and blob.stat().st_mtime < newest]
+        return UnusedImages("", len(found), _size(found), tuple(found))
 
     def _names(self) -> list[str]:
         found = self.repositories.glob("**/_manifests")
@@ -112,6 +120,10 @@ class RegistryStorage:
     def _is_old(self, folder: Path) -> bool:
         """Whether a blob, or the link to a manifest, was not written just now; a push writes an old link again."""
         return max(path.stat().st_mtime for path in (folder, *folder.glob("link"))) < self.newest
+
+
+def _size(blobs: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for blob in blobs for path in blob.glob("data"))
 
 
 def _digest_of(folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -116,6 +117,20 @@ def test_an_index_keeps_its_images(registry: Folder) -> None:
     assert registry.prune(set()) == []
     assert registry.prune(set(), with_tags=True) == [("app", 3)]
     assert registry.blobs() == set()
+
+
+def test_layers_of_no_image(registry: Folder) -> None:
+    """A push that broke off leaves them, and a deletion that was killed behind the manifests; they go after a day."""
+    registry.image("app", "base", tag="1")
+    registry.image("gone", "left")
+    shutil.rmtree(registry.root / "repositories" / "gone" / "_manifests" / "revisions")
+    today = registry.blob(b"just pushed")
+    os.utime(registry.root / "blobs" / "sha256" / today[:2] / today, (time.time() - 3600,) * 2)
+
+    # Its layer, its config and its manifest.
+    assert registry.prune(set()) == [("", 3)]
+    assert layers_of(registry) == {"base", "just pushed"}
+    assert registry.prune(set()) == []
 
 
 def test_a_push_that_has_not_ended(registry: Folder) -> None:
