@@ -40,6 +40,12 @@ from composeplat.system.folders import data_folder, home_folder
 from composeplat.system.machine import system_machine_id
 from composeplat.system.records import record
 
+_NO_SPACE, _NO_LINKS = (errno.ENOSPC, errno.EDQUOT), (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+_FIXES = {
+    **dict.fromkeys(_NO_SPACE, "free space there, or"),
+    **dict.fromkeys(_NO_LINKS, "its file system may have no links, such as FAT:"),
+}
+
 
 @record
 class DataFolder:
@@ -218,8 +224,8 @@ def writing(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where, reason = error.filename or place, (error.strerror or str(error)).lower()
-        fix = "free space there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable"
+        fix = _FIXES.get(error.errno or 0, "make it writable, or")
         raise ComposeplatError(
             f"can't write '{where}': {reason}",
-            f"{fix}, or set COMPOSEPLAT_DATA to another folder for the data of deployments",
+            f"{fix} set COMPOSEPLAT_DATA to another folder for the data of deployments",
         ) from error

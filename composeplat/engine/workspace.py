@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -232,7 +233,10 @@ class Workspace:
         self.was_cut_off = True
         if copies:
             # A state exists at each moment: a missing file would mean that the stack does not exist.
-            os.link(path, broken)
+            try:
+                os.link(path, broken)
+            except OSError:
+                shutil.copy2(path, broken)
             write_private(path, copies[-1].read_text(encoding="utf-8"))
         else:
             # A new state follows; the labels identify the existing objects.

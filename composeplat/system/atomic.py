@@ -24,6 +24,7 @@ _FILE = 0o666
 _FOLDER = 0o777
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _MAX_NAME_CHARS = 40
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def write_private(path: Path, text: str) -> None:
@@ -39,13 +40,32 @@ def create_private(path: Path, text: str) -> bool:
             os.link(staged, path)
         except FileExistsError:
             return False
+        except OSError:
+            # Such as FAT and folders shared with a virtual machine, which have no hard links.
+            return _create_in_place(path, text)
+    return True
+
+
+def _create_in_place(path: Path, text: str) -> bool:
+    try:
+        descriptor = os.open(path, _NEW_FILE, _PRIVATE_FILE)
+    except FileExistsError:
+        return False
+    try:
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     return True
 
 
 def open_private(path: Path, content: bytes) -> int:
     """Replace a file with a private one, and return its descriptor, which appends. It is not forced to the disk."""
     staged = _beside(path)
-    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, _PRIVATE_FILE)
+    descriptor = os.open(staged, _NEW_FILE | os.O_APPEND, _PRIVATE_FILE)
     try:
         with open(descriptor, "wb", closefd=False) as stream:
             stream.write(content)
@@ -149,7 +169,7 @@ def remove_tree(folder: Path) -> None:
 def _staged_file(path: Path, text: str, mode: int, errors: str = "strict") -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = _beside(path)
-    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(staged, _NEW_FILE, mode)
     try:
         with open(descriptor, "w", encoding="utf-8", errors=errors) as stream:
             stream.write(text)

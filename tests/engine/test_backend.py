@@ -180,12 +180,24 @@ def test_each_data_folder_has_a_passphrase_of_its_own(tmp_path: Path) -> None:
     ("error", "message", "fix"),
     [
         pytest.param(
-            OSError(28, "No space left on device"), "'/there': no space left on device", "free space there", id="disk"
+            OSError(28, "No space left on device"),
+            "'/there': no space left on device",
+            "free space there, or",
+            id="disk",
         ),
         pytest.param(
-            OSError(30, "Read-only file system", "/a/b"), "'/a/b': read-only file system", "make it writable", id="ro"
+            OSError(30, "Read-only file system", "/a/b"),
+            "'/a/b': read-only file system",
+            "make it writable, or",
+            id="ro",
         ),
-        pytest.param(OSError("odd"), "'/there': odd", "make it writable", id="no-number"),
+        pytest.param(
+            OSError(1, "Operation not permitted"),
+            "'/there': operation not permitted",
+            "its file system may have no links, such as FAT:",
+            id="no-links",
+        ),
+        pytest.param(OSError("odd"), "'/there': odd", "make it writable, or", id="no-number"),
     ],
 )
 def test_writing(error: OSError, message: str, fix: str) -> None:
@@ -194,7 +206,7 @@ def test_writing(error: OSError, message: str, fix: str) -> None:
         raise error
 
     assert str(caught.value) == f"can't write {message}"
-    assert caught.value.hint == f"{fix}, or set COMPOSEPLAT_DATA to another folder for the data of deployments"
+    assert caught.value.hint == f"{fix} set COMPOSEPLAT_DATA to another folder for the data of deployments"
 
 
 def test_writing_something_else(tmp_path: Path) -> None:

@@ -472,6 +472,23 @@ def test_a_state_that_can_not_be_read(workspace: Workspace, broken: bytes) -> No
     assert state.with_name("team.json.broken").read_bytes() == broken
 
 
+def test_a_broken_state_on_a_file_system_without_links(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is put aside as a copy, on FAT for example."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    state = write_state(workspace, "a")
+    lock_once(workspace)
+    state.write_text("{")
+    monkeypatch.setattr("os.link", refuse)
+
+    lock_once(workspace)
+
+    assert urns(workspace) == ["a"]
+    assert state.with_name("team.json.broken").read_text() == "{"
+
+
 def test_a_state_that_breaks_during_an_operation(workspace: Workspace) -> None:
     """It is an error with its place, behind that of Pulumi; the next operation begins with the last copy."""
     state = write_state(workspace, "a")

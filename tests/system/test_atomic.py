@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -132,9 +133,16 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, write: Callable[
     assert [path] == list(tmp_path.iterdir())
 
 
-def test_create_private(tmp_path: Path) -> None:
+def refuse_links(*_: object, **__: object) -> None:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+@pytest.mark.parametrize("has_links", [True, False], ids=["ext4", "FAT"])
+def test_create_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool) -> None:
     """A file is created once; the second writer is reported, the first text stays, and nothing stays beside it."""
     path = tmp_path / "a"
+    if not has_links:
+        monkeypatch.setattr("os.link", refuse_links)
 
     assert create_private(path, "first")
     assert not create_private(path, "second")
