@@ -238,9 +238,13 @@ class Workspace:
             except OSError:
                 shutil.copy2(path, broken)
             write_private(path, copies[-1].read_text(encoding="utf-8"))
+            written = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(copies[-1].stat().st_mtime))
+            successor = f"this machine's last copy, of {written}, replaces it, and may lack what others did since"
         else:
             # A new state follows; the labels identify the existing objects.
             path.replace(broken)
+            successor = "a new one follows, as this machine has no copy"
+        progress.note(f"the state in '{path}' can't be read, and is '{broken.name}' now: {successor}")
 
     def follow(
         self, args: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]

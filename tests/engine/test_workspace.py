@@ -17,6 +17,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -458,15 +459,24 @@ def test_no_state(workspace: Workspace) -> None:
     ],
 )
 def test_a_state_that_can_not_be_read(workspace: Workspace, broken: bytes) -> None:
-    """A state that a crash spoiled is put aside, and the last sound copy is in its place."""
+    """A state that a crash spoiled is put aside, and the last sound copy is in its place, with a note of its time."""
     write_state(workspace, "a")
     lock_once(workspace)
     state = write_state(workspace, "b")
     lock_once(workspace)
+    copy = max((workspace.folder / "states").iterdir())
+    os.utime(copy, (1_000_000_000, 1_000_000_000))
     state.write_bytes(broken)
+    events: list[progress.Event] = []
 
-    lock_once(workspace)
+    with progress.use_handler(events.append):
+        lock_once(workspace)
 
+    written = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1_000_000_000))
+    successor = f"this machine's last copy, of {written}, replaces it, and may lack what others did since"
+    assert events == [
+        progress.Note(f"the state in '{state}' can't be read, and is 'team.json.broken' now: {successor}")
+    ]
     assert urns(workspace) == ["b"]
     assert workspace.was_cut_off
     assert state.with_name("team.json.broken").read_bytes() == broken
