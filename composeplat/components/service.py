@@ -89,7 +89,7 @@ class Service(ComposeService):
         )
         plan = plan_definition(request, self, {}, late, cluster, gives_variables=variables is not None)
         late.report_unknown(self)
-        claim_objects(self, plan, late)
+        claim_objects(self, plan, late, {})
         self.objects = {}
         self._registrar = Registrar(name, plan, {}, request.logins, None, late, awaits=True, is_typed=True)
         self._registrar.former_names = FormerNames(self, opts.parent if opts else None)

@@ -156,7 +156,9 @@ class ComposeStack(pulumi.ComponentResource):
             )
             plan = with_selectors(plan, selectors)
             late.report_unknown(self)
-            claim_objects(self, plan, late)
+        planned_extras = plan_extra_objects(plan, extras, transforms)
+        if is_typed:
+            claim_objects(self, plan, late, planned_extras)
         if waits is None:
             waits = cluster.is_readable and not late.is_late(plan.namespace)
         if waits and late.is_late(plan.namespace):
@@ -164,7 +166,7 @@ class ComposeStack(pulumi.ComponentResource):
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _default_gate(name, plan, timeout or DEFAULT_TIMEOUT_S, cluster, opts.parent if opts else None)
         registrar = Registrar(name, plan, {}, logins, loader, late, awaits=not waits, is_typed=is_typed)
-        registrar.extras = plan_extra_objects(plan, extras, transforms)
+        registrar.extras = planned_extras
         registrar.transforms = transforms or {}
         registrar.moved = MovedResources(aliases, plan.objects)
         registrar.rewritten = rewritten or {}

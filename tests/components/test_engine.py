@@ -319,6 +319,31 @@ def test_two_components_of_another_process_with_the_same_objects(program: Progra
     assert "hint: give each a namespace of its own" in refused
 
 
+EXTRAS = """
+def budget(name):
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}}
+
+
+here = {"file": "shop.yaml", "namespace": "team", "opts": pulumi.ResourceOptions(provider=files)}
+ComposeStack("blue", **here, extras={"web": [budget("web")]})
+names = json.loads(config.get("names") or '["other"]')
+ComposeStack("white", **{**here, "file": "second.yaml"}, extras={"db": [budget(name) for name in names]})
+"""
+
+
+def test_extras_of_two_components(program: Program) -> None:
+    """They are told apart by their names, as the objects of files are."""
+    (program.folder / "__main__.py").write_text(HEAD + EXTRAS)
+    (program.folder / "shop.yaml").write_text("services: {web: {image: 'busybox:1.37'}}\n")
+    (program.folder / "second.yaml").write_text("services: {db: {image: 'busybox:1.37'}}\n")
+    program.expect("preview")
+    program.expect("config", "set", "names", '["web"]')
+    refused = program.fail("preview")
+
+    assert "error: 'white' and 'blue' both have PodDisruptionBudget/web in namespace 'team'\n" in refused
+    assert "Traceback" not in refused
+
+
 BESIDE = """
 def label(args):
     if args.type_ == "kubernetes:apps/v1:Deployment":
