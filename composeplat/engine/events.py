@@ -213,6 +213,14 @@ class Events:
             if change.operation is Operation.CREATE and (change.kind, change.name) in known:
                 self.changes[urn] = replace(change, operation=Operation.REPLACE)
 
+    def note_same_images(self, state: Mapping[str, Any]) -> None:
+        """Let images that were built again be unchanged ones, where they are those of the state before."""
+        before = {str(found["urn"]): (found.get("outputs") or {}).get("ref") for found in state.get("resources") or ()}
+        for urn, change in self.changes.items():
+            is_built_again = change.kind == IMAGE and change.operation is Operation.REPLACE
+            if is_built_again and urn in self.references and self.references[urn] == before.get(urn):
+                self.changes[urn] = replace(change, operation=Operation.SAME)
+
     def count_operations(self) -> dict[str, int]:
         counts: dict[str, int] = {}
         for change in self.changes.values():

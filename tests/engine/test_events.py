@@ -294,6 +294,18 @@ def test_an_image() -> None:
     ] == events.effective_changes
 
 
+@pytest.mark.parametrize(("reference", "operation"), [("web@sha256:1", "same"), ("web@sha256:2", "replace")])
+def test_an_image_that_was_built_again(reference: str, operation: str) -> None:
+    """With the digest of before it counts as unchanged: Pulumi has replaced its resource, as `--build` asks for it."""
+    done = after("create-replacement", IMAGE, old={}, new={})
+    done["resOutputsEvent"]["metadata"]["new"]["outputs"]["ref"] = reference
+    events = handle_events(before("create-replacement", IMAGE, old={}, new={}), done)
+    events.note_same_images({"resources": [{"urn": WORKLOAD}, {"urn": IMAGE, "outputs": {"ref": "web@sha256:1"}}]})
+
+    assert events.count_operations() == {operation: 1}
+    assert len(events.effective_changes) == (operation == "replace")
+
+
 @pytest.mark.parametrize("operation", ["read", "remove-pending-replace", "of-a-later-engine"])
 def test_other_operations(operation: str) -> None:
     """What changes nothing that is ours is not read."""

@@ -121,7 +121,9 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
         events = _roll_out(recording, args, live_state, rollout, asleep=asleep, parts=parts)
         failures = failures_of(rollout.monitor, api)
+    has_changes = bool(events.effective_changes)
     events.note_made_again(known)
+    events.note_same_images(state)
     recording.has_failed = bool(failures)
     stack.stop_if_interrupted(_hint(stack, events))
     for note in notes_of_failures(api, plan, failures):
@@ -132,7 +134,7 @@ def _apply(recording: Recording, live_state: LiveState, no_change: NoChangeCheck
     events.add(removed)
     counted = no_change.complete(events.count_operations(), parts)
     if not failures and not counts:
-        no_change.keep(counted, has_changes=bool(events.effective_changes or asleep or volumes))
+        no_change.keep(counted, has_changes=bool(has_changes or removed or asleep or volumes))
     return Outcome(
         changes=events.made_changes if failures else events.effective_changes,
         counts=counted,
