@@ -212,7 +212,7 @@ class Printer:
         if not self.prefix:
             return ""
         name = self.names.get(line.service, line.service)
-        source = f"{name}{'-run' if line.is_one_off else ''}-{line.pod.rpartition('-')[2]}"
+        source = f"{name}{'-run' if line.is_one_off else ''}-{_end_of(line.pod)}"
         source += f"/{line.container}" if line.container else ""
         usual = max(map(len, self.names.values()), default=0) + _POD_SUFFIX_CHARS
         self._width = max(self._width, usual, len(source))
@@ -221,6 +221,12 @@ class Printer:
             return f"{prefix} "
         every = sorted(self.every)
         return f"\x1b[{_COLORS[every.index(name) % len(_COLORS) if name in every else 0]}m{prefix}\x1b[0m "
+
+
+def _end_of(pod: str) -> str:
+    """Return what distinguishes a pod of a service; Kubernetes shortens a long name with the dash before its end."""
+    last = pod.rpartition("-")[2]
+    return last if len(last) <= _POD_SUFFIX_CHARS else last[1 - _POD_SUFFIX_CHARS :]
 
 
 @app.command(

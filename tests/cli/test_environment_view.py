@@ -272,6 +272,13 @@ def test_prefixes_are_of_one_width() -> None:
     assert printer().show(line("my-db-0", "my-db")) == "my_db-0     | hello\n"
 
 
+def test_a_pod_with_a_shortened_name() -> None:
+    """Of a job with a name of 62 letters, Kubernetes leaves out the dash before the end of the pod's name."""
+    name = "j" * 62
+    shown = Printer(names={name: name}, every=(name,)).show(line(f"{name[:58]}x7k2p", name))
+    assert shown == f"{name}-x7k2p | hello\n"
+
+
 def test_a_run_has_its_name() -> None:
     """A line of a one-off pod says so, with the end of the pod's name, and later prefixes are as wide."""
     shown = printer()
