@@ -18,6 +18,7 @@ from composeplat.cli.operations import Planned, document, plan_for, stack_for
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address, find_addresses
+from composeplat.cluster.environments import deployed_services
 from composeplat.cluster.exposed_services import find_exposed
 from composeplat.cluster.live_lists import Lists
 from composeplat.cluster.snapshot import Snapshot
@@ -123,6 +124,21 @@ class EnvironmentView:
         """The message that nothing of what a command shows is deployed."""
         are = "is" if len(self.chosen) == 1 or not self.is_part else "are"
         return f"{self.title} {are} not deployed in namespace {self.namespace}: platform deploy"
+
+    def others(self, snapshot: Snapshot) -> list[str]:
+        """List the deployed services that the definition does not have, or whose profile is off."""
+        planned = {service.cluster_name for service in self.planned.plan.services}
+        return [found.name for found in deployed_services(snapshot) if found.name not in planned]
+
+    def absence_in(self, snapshot: Snapshot) -> str:
+        """The same message where other services may be deployed."""
+        others = [] if self.is_part else self.others(snapshot)
+        if not others:
+            return self.absence
+        return (
+            f"{self.environment} in namespace {self.namespace} has no service of the file, and has"
+            f" {', '.join(others)}: platform deploy"
+        )
 
     @property
     def title(self) -> str:

@@ -40,8 +40,9 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
     if view is None:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
-        rows = image_rows(view, view.take_snapshot(api))
-    view.show("images", _table(rows), as_json=as_json, images=[asdict(row) for row in rows])
+        snapshot = view.take_snapshot(api)
+    rows, absent = image_rows(view, snapshot), view.absence_in(snapshot)
+    view.show("images", _table(rows), as_json=as_json, absent=absent, images=[asdict(row) for row in rows])
     return Exit.DONE
 
 

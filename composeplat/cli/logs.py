@@ -143,7 +143,7 @@ def _absence(view: EnvironmentView, snapshot: Snapshot) -> str:
     names = ", ".join(name for name in view.names if name in kept)
     if names:
         return f"no workload has the labels of {view.environment}, and there are pods of {names}: platform deploy"
-    return view.absence
+    return view.absence_in(snapshot)
 
 
 def select_pods(pods: Iterable[Object], names: Container[str]) -> list[Object]:

@@ -28,7 +28,6 @@ from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.endpoints import Address
-from composeplat.cluster.environments import deployed_services
 from composeplat.cluster.live_lists import Lists, LiveLists
 from composeplat.cluster.probes import read_last_lines
 from composeplat.cluster.snapshot import Snapshot
@@ -167,9 +166,7 @@ class StatusReader:
     @property
     def others(self) -> list[str]:
         """The services that were there the last time, and that the definition does not have, as after a rollback."""
-        planned = {service.cluster_name for service in self._view.planned.plan.services}
-        found = deployed_services(self._snapshot) if self._snapshot else ()
-        return [service.name for service in found if service.name not in planned]
+        return self._view.others(self._snapshot) if self._snapshot else []
 
     def stop(self) -> None:
         self._watcher.stop()

@@ -290,6 +290,20 @@ def test_logs_without_pods(seam: Seam) -> None:
     assert outcome.stderr == "demo is not deployed in namespace team: platform deploy\n"
 
 
+@pytest.mark.parametrize("command", ["logs", "images"])
+def test_an_environment_of_other_services(seam: Seam, command: str) -> None:
+    """What the file does not have is deployed, so the environment is there."""
+    old = labelled(deployment("old"))
+    managed = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/service": "old"}
+    old["metadata"]["labels"] |= managed
+    seam.server.answers[f"{WORKLOADS}/deployments"] = given(old)
+
+    whole = seam.platform(command).assert_success().stderr
+    assert whole == "demo in namespace team has no service of the file, and has old: platform deploy\n"
+    part = seam.platform(command, "web").assert_success().stderr
+    assert part == "web of demo is not deployed in namespace team: platform deploy\n"
+
+
 @pytest.mark.parametrize(
     ("service", "reason"), [("web", ""), ("db", "db of demo is not deployed in namespace team: platform deploy\n")]
 )
