@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from composeplat.compose.check import report_inactive
 from composeplat.compose.model import NAMED, Dependency, DependencyCondition, Project, Service
-from composeplat.compose.origins import Checker
+from composeplat.compose.origins import Checker, annotation_path
 from composeplat.compose.pod_model import SharedPod
 from composeplat.diagnostics import PathKey, join_some
+from composeplat.names import UPDATE_LABEL
 
 _MAX_LISTED = 8
 _NETWORK, _PID = "network_mode", "pid"
@@ -133,6 +134,7 @@ def _pod(checker: Checker, owner: Service, joining: list[Service]) -> Iterator[t
                 replicas=owner.replicas,
                 restart=owner.restart,
                 max_attempts=owner.max_attempts,
+                update_policy="",
                 networks=None,
                 networking=replace(service.networking, mode=""),
                 scheduling=replace(service.scheduling, mode=owner.scheduling.mode, schedule=None),
@@ -162,9 +164,11 @@ def _report_own(checker: Checker, service: Service, owner: Service) -> None:
         "shm_size": "ipc" not in service.pod.joined,
         _NETWORK: _NETWORK in service.pod.joined or service.networking.mode == owner.networking.mode,
     }
-    for keys in _OF_THE_POD:
-        path = ("services", service.name, *keys)
-        if checker.origins.has(*path) and not same[keys[-1]]:
+    different = [("services", service.name, *keys) for keys in _OF_THE_POD if not same[keys[-1]]]
+    if service.update_policy and service.update_policy != owner.update_policy:
+        different.append(annotation_path(("services", service.name), UPDATE_LABEL))
+    for path in different:
+        if checker.origins.has(*path):
             message = f"has no effect: the service runs in the pod of '{owner.name}', whose own counts"
             checker.add("no-effect", path, message, f"give it to '{owner.name}', or leave it out")
 
