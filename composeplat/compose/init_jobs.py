@@ -36,7 +36,7 @@ def with_init_jobs(checker: Checker) -> Project:
     services: dict[str, Service] = {}
     waits: dict[str, tuple[Dependency, ...]] = {}
     for service in project.services.values():
-        jobs = list(_jobs(checker, service)) if _has_several_pods(service) else []
+        jobs = list(_jobs(checker, service)) if _has_several_pods(project.services[service.pod_owner]) else []
         services.update({job.name: job for job in jobs})
         services[service.name] = _with_jobs(service, jobs)
         if jobs:
@@ -53,7 +53,7 @@ def without_init_jobs(project: Project) -> Project:
 
 
 def _has_several_pods(service: Service) -> bool:
-    """Whether a hook in each pod would run more than once; a run of a schedule has hooks of its own."""
+    """Whether a hook in each pod of a service would run more than once; a run of a schedule has hooks of its own."""
     has_replicas = service.replicas > 1 or service.is_global or service.extensions.autoscale is not None
     return has_replicas and service.scheduling.schedule is None
 
