@@ -91,8 +91,7 @@ def _jobs(checker: Checker, service: Service) -> Iterator[Service]:
             checker.add("no-effect", path, message, "move it before them, or write per_replica: true")
         checker.origins.copy(("services", name), path)
         _copy_image(checker, (*path, "image") if hook.image else ("services", service.name, "image"), name)
-        job = _job(service, hook, name, depends_on)
-        yield replace(job, networks=pod.networks, networking=Networking(mode=pod.networking.mode))
+        yield _in_place_of_pod(_job(service, hook, name, depends_on), pod)
         depends_on = (*depends_on, _completed(name))
 
 
@@ -136,13 +135,33 @@ def _job(service: Service, hook: InitHook, name: str, depends_on: tuple[Dependen
         max_attempts=None,
         replicas=1,
         update_policy="",
-        scheduling=Scheduling(placement=Placement(constraints=service.scheduling.placement.constraints)),
         extensions=Extensions(),
         pod=SharedPod(),
         watch=(),
         labels={},
         annotations={},
         working_dir=hook.working_dir or ("" if hook.image else service.working_dir),
+    )
+
+
+def _in_place_of_pod(job: Service, pod: Service) -> Service:
+    """Return the job on the nodes and in the networks of the pods that wait for it, which may be another service's."""
+    names = replace(pod.container.names, hosts=job.container.names.hosts)
+    return replace(
+        job,
+        networks=pod.networks,
+        networking=Networking(mode=pod.networking.mode),
+        node_selector=pod.node_selector,
+        service_account=pod.service_account,
+        scheduling=Scheduling(placement=Placement(constraints=pod.scheduling.placement.constraints)),
+        container=replace(
+            job.container,
+            names=names,
+            platform=pod.container.platform,
+            runtime=pod.container.runtime,
+            sysctls=pod.container.sysctls,
+            host_users=pod.container.host_users,
+        ),
     )
 
 
