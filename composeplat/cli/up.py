@@ -112,12 +112,15 @@ def _report_synced(planned: Planned, development: Development, service: Service)
     report_publications(planned, [sent])
 
 
+def _project_folders(planned: Planned) -> tuple[str, str]:
+    return planned.loaded.root.path, str(planned.loaded.folder)
+
+
 def development_for(planned: Planned, service: Service) -> Development:
-    project = (planned.loaded.root.path, str(planned.loaded.folder))
     return Development(
         plan=planned.plan,
         service=_plan_of(planned, service.name),
-        paths=sync_paths(service, project),
+        paths=sync_paths(service, _project_folders(planned)),
         target=planned.target,
         environment=planned.environment,
         note=progress.note,
@@ -147,7 +150,7 @@ def _choose(planned: Planned, name: str, command: str) -> Service:
     if name:
         planned.plan.select_services((name,))
         return services[name]
-    fit = [service for service in services.values() if sync_paths(service)]
+    fit = [service for service in services.values() if sync_paths(service, _project_folders(planned))]
     if len(fit) == 1:
         return fit[0]
     names = ", ".join(service.name for service in fit)

@@ -6,7 +6,7 @@ It is apart from :mod:`composeplat.dev.sync_rules`, which decides on the data al
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from composeplat.compose.model import HOST, Service
@@ -25,9 +25,9 @@ from composeplat.system import files
 MAX_IGNORE_FILE_BYTES = 1024 * 1024
 
 
-def sync_paths(service: Service, project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
+def sync_paths(service: Service, project: Collection[str] = ()) -> tuple[SyncPath, ...]:
     """Return the sync paths of a service on this disk, without sockets and other system paths."""
-    kinds = {mount.source: _kind(Path(mount.source)) for mount in service.mounts if mount.kind == HOST}
+    kinds = {mount.source: _kind(Path(mount.source), project) for mount in service.mounts if mount.kind == HOST}
     return tuple(_with_ignores(path) for path in plan_sync(service, kinds, project))
 
 
@@ -45,8 +45,8 @@ def first_link(path: str, folder: str) -> str:
     return next((step for step in steps if os.path.normpath(step) != folder and os.path.islink(step)), "")
 
 
-def _kind(path: Path) -> HostKind | None:
-    if files.is_system_path(path):
+def _kind(path: Path, project: Collection[str]) -> HostKind | None:
+    if files.is_system_path(path, project):
         return None
     return HostKind.FOLDER if path.is_dir() else HostKind.FILE if path.is_file() else None
 

@@ -40,7 +40,7 @@ def find_watched_folders(checker: Checker, service: Service, root: ProjectRoot, 
 def _is_refused(checker: Checker, rule: WatchRule, place: tuple[str, int], root: ProjectRoot, folder: str) -> bool:
     path = (*watch_rule_path(*place), "path")
     shown = checker.origins.shown(*path)
-    if files.is_system_path(Path(rule.path)):
+    if files.is_system_path(Path(rule.path), (root.path,)):
         checker.add(
             "forbidden-path", path, f"watches a system path of this machine: {shown}", "watch files of the project"
         )

@@ -14,14 +14,14 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
 from weakref import WeakKeyDictionary
 
 from composeplat.system.atomic import write_files
-from composeplat.system.project_root import ProjectRoot, is_inside
+from composeplat.system.project_root import ProjectRoot, is_inside, resolve
 
 SYSTEM_PATHS = (
     "/bin",
@@ -195,9 +195,18 @@ def names_beside(path: Path) -> list[str]:
 # host volumes ---------------------------------------------------------------------------------------------------------
 
 
-def is_system_path(path: Path) -> bool:
+def is_system_path(path: Path, project: Iterable[str] = ()) -> bool:
+    """Return whether a path is one of this machine, and not of a project in such a folder, as Jenkins has them.
+
+    ``project`` has the folders of the project, without links.
+    """
     text = str(path)
-    return text == "/" or _is_below(text, SYSTEM_PATHS)
+    return text == "/" or (_is_below(text, SYSTEM_PATHS) and not any(_is_in_project(text, top) for top in project))
+
+
+def _is_in_project(path: str, top: str) -> bool:
+    is_of_machine = top in ("/", *SYSTEM_PATHS) or (_is_below(top, _NEVER_READ) and not _is_below(top, _IN_MEMORY))
+    return not is_of_machine and is_inside(top, resolve(path))
 
 
 def _is_below(text: str, folders: tuple[str, ...]) -> bool:

@@ -195,6 +195,22 @@ def test_host_volume_of_the_system(path: str, project: Project) -> None:
     assert expected == project(text).read().messages
 
 
+def test_host_volume_of_a_project_in_a_folder_of_the_system(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace below `/var/lib`, as Jenkins has it, is a project as any other; what is beside it is not read."""
+    text = 'services: {web: {image: nginx, volumes: ["./conf:/a", "../beside:/b"]}}'
+    folder = project({"compose.yaml": text, "conf/a": "x"})
+    (folder.path.parent / "beside").write_text("not yours\n")
+    monkeypatch.setattr("composeplat.system.files.SYSTEM_PATHS", (str(folder.path.parent),))
+
+    expected = [
+        (
+            "compose.yaml:1:55: error: services.web.volumes[1] mounts a system path of this machine: '../beside:/b'"
+            " [forbidden-path]"
+        )
+    ]
+    assert expected == folder.read().messages
+
+
 def test_host_volume_that_is_missing(project: Project) -> None:
     """A host path that is not there is an error, and is not made."""
     folder = project('services: {web: {image: nginx, volumes: ["./odd:/odd"]}}')

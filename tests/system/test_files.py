@@ -117,6 +117,24 @@ def test_system_path(path: str, expected: bool) -> None:  # noqa: FBT001 -- the 
     assert expected is is_system_path(Path(path))
 
 
+@pytest.mark.parametrize(
+    ("path", "project", "expected"),
+    [
+        ("/var/lib/jenkins/workspace/app/conf", "/var/lib/jenkins/workspace/app", False),
+        ("/usr/src/app", "/usr/src/app", False),
+        (f"{MEMORY}/app/conf", f"{MEMORY}/app", False),
+        ("/var/lib/jenkins/secrets", "/var/lib/jenkins/workspace/app", True),
+        ("/var/lib/jenkins/workspace/app/../../secrets", "/var/lib/jenkins/workspace/app", True),
+        ("/etc/shadow", "/etc", True),
+        ("/proc/self/environ", "/proc/self", True),
+        ("/etc/shadow", "/", True),
+    ],
+)
+def test_a_project_in_a_folder_of_the_system(path: str, project: str, *, expected: bool) -> None:
+    """A workspace of Jenkins, for example, has paths of its own; those beside it are the machine's."""
+    assert expected is is_system_path(Path(path), (project,))
+
+
 def make(folder: Path, **files: tuple[bytes, int]) -> Path:
     folder.mkdir()
     for name, (content, mode) in files.items():

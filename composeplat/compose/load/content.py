@@ -145,7 +145,7 @@ class Content(Checker):
     def _with_content(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         """Read a host volume; if nothing is published, unreadable content is no error, as a container may write it."""
         source = Path(mount.source)
-        if files.is_system_path(source):
+        if files.is_system_path(source, (self.reading.root.path,)):
             message = f"mounts a system path of this machine: {self._shown(path)}"
             self.add("forbidden-path", path, message, self._instead_of_system_path(service, mount, path))
             return mount

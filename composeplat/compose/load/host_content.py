@@ -25,7 +25,7 @@ def read_host_content(path: Path, root: ProjectRoot, left_out: frozenset[str] = 
 
     A link may lead anywhere within the project. What is ``left_out`` of a folder may be anything.
     """
-    if is_system_path(Path(real_path(path))):
+    if is_system_path(Path(real_path(path)), (root.path,)):
         raise Unreadable("leads to a system path")
     check_inside(path, root)
     try:
@@ -122,7 +122,7 @@ def _scan(folder: Path, top: Path, left_out: frozenset[str]) -> list[os.DirEntry
 def _check_link(path: str, name: str, root: ProjectRoot) -> None:
     if not root.allows(path):
         raise Outside(root, f"holds '{name}', a link to a file outside the project", within=name)
-    if is_system_path(Path(os.path.realpath(path))):
+    if is_system_path(Path(os.path.realpath(path)), (root.path,)):
         raise Unreadable(f"holds '{name}', a link to a system path", within=name)
 
 

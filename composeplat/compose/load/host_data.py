@@ -56,15 +56,15 @@ def check_host_volume(
         message = (
             "is a host volume of a service that is built, outside the build context: the container does not have it"
         )
-        fix = _instead_of_folder(mount, volume_for(checker, mount, path, taken))
+        fix = _instead_of_folder(mount, volume_for(checker, mount, path, taken), root)
         checker.add("not-in-image", path, message, fix)
     if service.build is None:
         _check_readable(checker, service, mount, path)
     return bool(data)
 
 
-def _instead_of_folder(mount: Mount, volume: str) -> str:
-    if files.is_system_path(Path(mount.source)):
+def _instead_of_folder(mount: Mount, volume: str, root: ProjectRoot) -> str:
+    if files.is_system_path(Path(mount.source), (root.path,)):
         return instead_of_system_path(mount.source, mount.target)
     is_file = looks_like_file(mount.target) or os.path.isfile(mount.source)
     return (

@@ -38,7 +38,7 @@ def check_synced_inside(
     checker = Checker(project, origins, report)
     for index, mount in enumerate(service.mounts):
         place = mount_path(service.name, index)
-        if mount.kind == HOST and not is_system_path(Path(mount.source)):
+        if mount.kind == HOST and not is_system_path(Path(mount.source), (root.path,)):
             shown = origins.shown(*place, "source")
             _check(checker, root, place, mount.source, f"mounts a host path that is outside the project: {shown}")
 
