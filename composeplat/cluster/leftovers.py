@@ -11,7 +11,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.kinds import kind_path
-from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object
+from composeplat.cluster.snapshot import WORKLOAD_KINDS, Object, has_ended
 from composeplat.names import ENVIRONMENT_LABEL
 
 _PODS = (("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("apps/v1", "ControllerRevision"))
@@ -43,10 +43,27 @@ def _images(part: Any) -> Iterator[str]:
 
 
 def abandoned_claims(api: Api) -> list[Object]:
-    """List the claims of environments that have no workload any more: those that ``platform destroy`` keeps."""
+    """List the claims of environments that have no workload any more: those that ``platform destroy`` keeps.
+
+    One that a pod of others mounts, such as that of a backup, is used.
+    """
     alive = {environment_of(item) for item in list_workloads(api)}
+    pods = (pod for pod in api.items(kind_path("v1", "Pod")) if not has_ended(pod))
+    mounted = {(pod["metadata"]["namespace"], name) for pod in pods for name in _claims(pod)}
     ours = [claim for claim in api.items(kind_path("v1", "PersistentVolumeClaim")) if environment_of(claim)[1]]
-    return [claim for claim in ours if environment_of(claim) not in alive and _is_old(claim)]
+    return [
+        claim
+        for claim in ours
+        if environment_of(claim) not in alive
+        and (claim["metadata"]["namespace"], claim["metadata"]["name"]) not in mounted
+        and _is_old(claim)
+    ]
+
+
+def _claims(pod: Object) -> Iterator[str]:
+    for volume in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            yield str(volume["persistentVolumeClaim"]["claimName"])
 
 
 def environment_of(item: Object) -> tuple[str, str]:

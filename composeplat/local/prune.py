@@ -54,10 +54,17 @@ def _volume(cluster: LocalCluster, claim: Object) -> Leftover:
 
     def delete() -> None:
         with Api(cluster.access) as api:
-            api.delete(object_path({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim}))
+            delete_claim(api, claim)
 
     name = f"{claim['metadata']['name']} of {environment} in namespace {namespace}"
     return Leftover("volume", name, folder_size(folder), delete)
+
+
+def delete_claim(api: Api, claim: Object) -> None:
+    """Delete a claim, unless a deploy has begun to use it: images are deleted before, which takes long."""
+    uid = str(claim["metadata"]["uid"])
+    if any(found["metadata"]["uid"] == uid for found in abandoned_claims(api)):
+        api.delete(object_path({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim}), uid=uid)
 
 
 def delete_leftovers(cluster: LocalCluster, scope: Scope, listed: list[Leftover]) -> int:

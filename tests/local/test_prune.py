@@ -17,6 +17,7 @@ from composeplat.cluster.leftovers import abandoned_claims, used_images
 from composeplat.local.builder_cache import parse_size
 from composeplat.local.image_cache import UNTAGGED, ImageCache
 from composeplat.local.node_images import NodeImage, parse_images
+from composeplat.local.prune import delete_claim
 from composeplat.local.registry_storage import RegistryStorage
 from composeplat.progress import format_bytes
 
@@ -185,13 +186,22 @@ class Cluster:
     def __init__(self, **objects: list[dict[str, Any]]) -> None:
         self.objects = objects
 
+        self.deleted: list[tuple[str, str]] = []
+
     def items(self, path: str) -> list[dict[str, Any]]:
         return self.objects.get(path.rpartition("/")[2], [])
 
+    def delete(self, path: str, *, uid: str) -> None:
+        self.deleted.append((path, uid))
+
 
 def named(namespace: str, environment: str, **fields: Any) -> dict[str, Any]:
+    name = fields.pop("name", "data")
     labels = {"dev.platform.com/environment": environment} if environment else {}
-    metadata = {"namespace": namespace, "labels": labels, "creationTimestamp": "2020-01-01T00:00:00Z"}
+    metadata = {
+        "namespace": namespace, "name": name, "uid": f"{namespace}-{name}", "labels": labels,
+        "creationTimestamp": "2020-01-01T00:00:00Z",
+    }  # fmt: skip
     return {"metadata": metadata, **fields}
 
 
@@ -205,6 +215,28 @@ def test_claims_of_environments_that_are_gone() -> None:
     )
 
     assert abandoned_claims(cast("Api", cluster)) == [named("other", "shop")]
+
+
+@pytest.mark.parametrize(("phase", "is_used"), [("Running", True), ("Pending", True), ("Succeeded", False)])
+def test_claims_that_a_pod_of_others_mounts(phase: str, *, is_used: bool) -> None:
+    """A backup that runs with `kubectl` reads the volume of an environment that is gone."""
+    claim = named("team", "gone")
+    volumes = {"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}, {"emptyDir": {}}]}
+    pod = named("team", "", name="backup", spec=volumes, status={"phase": phase})
+    cluster = Cluster(persistentvolumeclaims=[claim, named("other", "gone")], pods=[pod])
+
+    assert (claim not in abandoned_claims(cast("Api", cluster))) == is_used
+
+
+def test_a_claim_that_a_deploy_begins_to_use() -> None:
+    """It is not deleted, also where it was listed before; nor is another claim of its name."""
+    claim = named("team", "shop")
+    cluster = Cluster(persistentvolumeclaims=[claim])
+    delete_claim(cast("Api", cluster), claim)
+    cluster.objects["deployments"] = [named("team", "shop", name="web")]
+    delete_claim(cast("Api", cluster), claim)
+
+    assert cluster.deleted == [("/api/v1/namespaces/team/persistentvolumeclaims/data", "team-data")]
 
 
 def test_images_of_workloads() -> None:
