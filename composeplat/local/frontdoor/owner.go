@@ -51,7 +51,8 @@ func findUser(connection net.Conn, tables ...string) (int, error) {
 	return 0, fmt.Errorf("no socket from %v to %v", far, near)
 }
 
-// lookUp finds the user of the socket from an address to another.
+// lookUp finds the user of the socket from an address to another. One that its program has closed has no inode, and the kernel
+// says that it is root's: a user who sends a request and closes at once must not pass for root.
 func lookUp(table string, from, to netip.AddrPort) (int, bool) {
 	file, err := os.Open(table)
 	if err != nil {
@@ -61,7 +62,7 @@ func lookUp(table string, from, to netip.AddrPort) (int, bool) {
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 8 || !isAddress(fields[1], from) || !isAddress(fields[2], to) {
+		if len(fields) < 10 || !isAddress(fields[1], from) || !isAddress(fields[2], to) || fields[9] == "0" {
 			continue
 		}
 		uid, err := strconv.Atoi(fields[7])

@@ -40,6 +40,7 @@ const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->whe
    1: 0100007F:C350 0100007F:1388 01 00000000:00000000 00:00000000 00000000  1000        0 2 1 0 20 4 30 10 -1
    2: 0100007F:1388 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 3 1 0 20 4 30 10 -1
    3: 0000000000000000FFFF00000100007F:C351 0000000000000000FFFF00000100007F:1388 01 0:0 00:0 0 1001 0 4
+   4: 0100007F:C353 0100007F:1388 05 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 30 10 -1
 garbage
 `
 
@@ -49,7 +50,7 @@ func TestTheUserOfTheOtherEndCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	door := netip.MustParseAddrPort("127.0.0.1:5000")
-	for from, want := range map[string]int{"127.0.0.1:50000": 1000, "127.0.0.1:50001": 1001, "127.0.0.1:50002": -1} {
+	for from, want := range map[string]int{"127.0.0.1:50000": 1000, "127.0.0.1:50001": 1001, "127.0.0.1:50002": -1, "127.0.0.1:50003": -1} {
 		uid, found := lookUp(path, netip.MustParseAddrPort(from), door)
 		if !found {
 			uid = -1
@@ -60,6 +61,28 @@ func TestTheUserOfTheOtherEndCounts(t *testing.T) {
 	}
 	if _, found := lookUp(path+"-missing", door, door); found {
 		t.Error("found in a table that is not there")
+	}
+}
+
+func TestWhoClosesAtOnceIsNotAdmitted(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Write([]byte("PUT / HTTP/1.1\r\n\r\n"))
+	client.Close()
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if uid, err := findUser(server, "/proc/self/net/tcp", "/proc/self/net/tcp6"); err == nil {
+		t.Errorf("the socket that nobody has is of user %d", uid)
 	}
 }
 
