@@ -20,6 +20,18 @@ _PATHS = (
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
 )
+#: Those of certificates and logins for backends and registries; a value that is no path of a file stays as it is.
+_PATHS_OF_FILES = (
+    "AWS_CA_BUNDLE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AZURE_CLIENT_CERTIFICATE_PATH",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "PGPASSFILE",
+    "PGSSLCERT",
+    "PGSSLKEY",
+    "PGSSLROOTCERT",
+    "SSL_CERT_FILE",
+)
 _NOT_PASSED = ("PULUMI_K8S_", *FLAG_VARIABLES)
 
 
@@ -28,6 +40,7 @@ def passed_variables(environment: Mapping[str, str]) -> dict[str, str]:
     passed = {key: value for key, value in environment.items() if not key.startswith(_NOT_PASSED)}
     # Pulumi runs in another folder, so relative paths have to become absolute.
     passed.update({key: os.path.abspath(passed[key]) for key in _PATHS if passed.get(key)})
+    passed.update({key: os.path.abspath(passed[key]) for key in _PATHS_OF_FILES if os.path.isfile(passed.get(key, ""))})
     return passed
 
 

@@ -37,6 +37,7 @@ from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.passphrase import PassphraseChange
 from composeplat.engine.pulumi_errors import Busy, broke_off, explain, is_refused
 from composeplat.engine.pulumi_process import Interrupted, PulumiRunner
+from composeplat.engine.pulumi_variables import passed_variables
 from composeplat.engine.revisions import Result, Revision
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
@@ -267,6 +268,16 @@ def test_variables_that_are_paths(
 
     assert workspace.runner.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(tmp_path.parent / "phrase")
     assert workspace.runner.variables["DOCKER_CONFIG"] == str(tmp_path / "docker")
+
+
+def test_relative_paths_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of the user's folder too; a word that is no file, such as libpq's ``system``, stays."""
+    (tmp_path / "ca.pem").touch()
+    monkeypatch.chdir(tmp_path)
+    theirs = {"SSL_CERT_FILE": "ca.pem", "AWS_CA_BUNDLE": "./ca.pem", "PGSSLROOTCERT": "system", "PGSSLKEY": ""}
+    found = str(tmp_path / "ca.pem")
+
+    assert passed_variables(theirs) == {**theirs, "SSL_CERT_FILE": found, "AWS_CA_BUNDLE": found}
 
 
 # the lock -------------------------------------------------------------------------------------------------------------
