@@ -56,9 +56,12 @@ class BuilderCache:
             (instances / BUILDER_NAME).write_text(buildx_instance(self.socket), encoding="utf-8")
             command = [str(self.buildx), args[0], "--builder", BUILDER_NAME, *args[1:]]
             variables = {**self.environment, "BUILDX_CONFIG": folder}
-            done = subprocess.run(
-                command, env=variables, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-            )
+            try:
+                done = subprocess.run(
+                    command, env=variables, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+                )
+            except subprocess.TimeoutExpired as error:
+                raise ComposeplatError(f"buildx {args[0]} did not end within {_TIMEOUT_S:.0f} s") from error
         if done.returncode:
             raise ComposeplatError(f"buildx {args[0]} failed: {done.stderr.strip()[-300:]}")
         return done.stdout

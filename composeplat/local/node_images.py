@@ -46,7 +46,10 @@ class NodeImages:
 
     def _run(self, *args: str) -> str:
         command = [str(self.client), "--address", str(self.socket), "--namespace", "k8s.io", *args]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise ComposeplatError(f"ctr {' '.join(args[:2])} did not end within {_TIMEOUT_S:.0f} s") from error
         if done.returncode:
             raise ComposeplatError(f"ctr {' '.join(args[:2])} failed: {done.stderr.strip()[-300:]}")
         return done.stdout

@@ -14,9 +14,10 @@ import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.leftovers import abandoned_claims, used_images
-from composeplat.local.builder_cache import parse_size
+from composeplat.diagnostics import ComposeplatError
+from composeplat.local.builder_cache import BuilderCache, parse_size
 from composeplat.local.image_cache import UNTAGGED, ImageCache
-from composeplat.local.node_images import NodeImage, parse_images
+from composeplat.local.node_images import NodeImage, NodeImages, parse_images
 from composeplat.local.prune import delete_claim
 from composeplat.local.registry_storage import RegistryStorage
 from composeplat.progress import format_bytes
@@ -265,6 +266,20 @@ sha256:cc               application/vnd.oci.image.manifest.v1+json sha256:bb   5
         NodeImage("sha256:aa", ("localhost:5000/app:1", "localhost:5000/app@sha256:aa"), 1572864),
         NodeImage("sha256:bb", ("sha256:cc",), 512),
     ]
+
+
+def test_programs_that_do_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Emptying a large cache on a slow disk can take longer than they may: the error says which one it was."""
+    program = tmp_path / "slow"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    for module in ("builder_cache", "node_images"):
+        monkeypatch.setattr(f"composeplat.local.{module}._TIMEOUT_S", 0.1)
+
+    with pytest.raises(ComposeplatError, match=r"^buildx prune did not end within 0 s$"):
+        BuilderCache(program, tmp_path / "socket", {"PATH": "/bin:/usr/bin"}).delete()
+    with pytest.raises(ComposeplatError, match=r"^ctr images ls did not end within 0 s$"):
+        NodeImages(program, tmp_path / "socket").unused(set())
 
 
 def test_sizes() -> None:
