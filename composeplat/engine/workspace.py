@@ -166,7 +166,8 @@ class Workspace:
         state_bytes = path.stat().st_size if path.exists() else 0
         # The backend may be on another disk than the data folder, and not made yet.
         disk = os.statvfs(next(folder for folder in path.parents if folder.exists()))
-        if disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES + _STATE_COPIES * state_bytes:
+        # A tmpfs without a limit, and file systems of programs that count no blocks, say that they have none.
+        if disk.f_blocks and disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES + _STATE_COPIES * state_bytes:
             raise ComposeplatError(FULL_DISK, FREE_SPACE)
 
     def _end_leftovers(self, note: Path) -> None:

@@ -620,20 +620,22 @@ def test_a_broken_state_without_a_copy(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("free_blocks", "what", "is_refused"),
+    ("free_blocks", "blocks", "what", "is_refused"),
     [
-        pytest.param(64, "deploy", True, id="too-little"),
-        pytest.param(63 + 2 * 6, "deploy", True, id="one-block-too-little"),
-        pytest.param(64 + 2 * 6, "deploy", False, id="enough"),
-        pytest.param(0, "preview", False, id="a-preview-writes-no-state"),
+        pytest.param(64, 1000, "deploy", True, id="too-little"),
+        pytest.param(63 + 2 * 6, 1000, "deploy", True, id="one-block-too-little"),
+        pytest.param(64 + 2 * 6, 1000, "deploy", False, id="enough"),
+        pytest.param(0, 0, "deploy", False, id="a-file-system-that-counts-none"),
+        pytest.param(0, 1000, "preview", False, id="a-preview-writes-no-state"),
     ],
 )
 def test_a_disk_that_is_nearly_full(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, free_blocks: int, what: str, *, is_refused: bool
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, free_blocks: int, blocks: int, what: str, *, is_refused: bool
 ) -> None:
     """Pulumi replaced the state by half a file where the disk filled up: nothing is begun where it may not fit."""
     write_state(workspace).write_text('{"checkpoint": {}}'.ljust(8192))
-    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free_blocks, f_frsize=4096))
+    disk = SimpleNamespace(f_bavail=free_blocks, f_blocks=blocks, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
     message = r"^the state can't be written: the disk is full$"
 
     with (
