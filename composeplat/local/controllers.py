@@ -35,6 +35,8 @@ from composeplat.local.volumes import Volumes
 from composeplat.system.atomic import write_file
 from composeplat.system.threads import start_thread
 
+#: For a cluster without a network of its own: the packet filter is the machine's there.
+WITHOUT_POLICIES = "without-policies"
 _RETRY_INTERVAL_S = 1.0
 _REGISTRATION_INTERVAL_S = 0.5
 _SERVICES = kind_path("v1", "Service")
@@ -208,8 +210,9 @@ def main() -> None:
     metrics = (access, Path(sys.argv[3]), authority.read_bytes())
     threading.Thread(target=register_metrics, args=metrics, daemon=True).start()
     controllers = Controllers(Api(access), folder)
-    # The process then ends, and the supervisor starts it again: policies must not go unapplied.
-    start_thread("policies", PolicyKeeper(Api(access)).run, controllers.objects.fail)
+    if WITHOUT_POLICIES not in sys.argv:
+        # The process then ends, and the supervisor starts it again: policies must not go unapplied.
+        start_thread("policies", PolicyKeeper(Api(access)).run, controllers.objects.fail)
     reconcile_forever(controllers)
 
 

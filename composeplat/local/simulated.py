@@ -18,6 +18,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.kinds import kind_path
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.controllers import WITHOUT_POLICIES
 from composeplat.local.etcd import api_server_arguments, etcd_arguments
 from composeplat.local.etcd_cleaner import etcd_cleaner_arguments
 from composeplat.local.layout import SERVICE_RANGE, HostPorts, Layout
@@ -71,7 +72,7 @@ class SimulatedCluster(LocalCluster):
 
     def _launch(self, programs: Programs) -> None:
         plan = {
-            "parts": [asdict(part) for part in self._parts(programs)],
+            "parts": [asdict(part) for part in self.parts(programs)],
             "environment": self._part_environment(programs),
             "logs": str(self.layout.logs),
             "states": str(self.layout.states),
@@ -84,7 +85,7 @@ class SimulatedCluster(LocalCluster):
         finally:
             os.close(processes)
 
-    def _parts(self, programs: Programs) -> tuple[Part, ...]:
+    def parts(self, programs: Programs) -> tuple[Part, ...]:
         keys, folder, port = self.layout.keys, self.layout.folder, self.layout.host_ports.api
         # etcd's own are next to the one that is chosen, so that two of these clusters can stand side by side.
         config = f"--kubeconfig={self.layout.kubeconfig}"
@@ -143,7 +144,7 @@ class SimulatedCluster(LocalCluster):
                 name="controllers",
                 args=(
                     *python_module(programs.python, "composeplat.local.controllers"),
-                    str(folder), str(port), str(self.layout.states),
+                    str(folder), str(port), str(self.layout.states), WITHOUT_POLICIES,
                 ),
                 needs=("kube-apiserver",),
             ),

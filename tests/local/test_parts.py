@@ -19,6 +19,7 @@ import yaml
 
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import MissingPiece
+from composeplat.local import controllers
 from composeplat.local.base_images import is_static
 from composeplat.local.builder import builder_environment, builder_files, prepare_builder
 from composeplat.local.certificates import make_certificates
@@ -34,6 +35,7 @@ from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.networks import egress_problem, find_slirp4netns, network_commands
 from composeplat.local.packages import missing_optional_packages, missing_packages, search_path
 from composeplat.local.parts import Part, Programs, make_files, make_parts
+from composeplat.local.simulated import SimulatedCluster
 from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
 from composeplat.local.volumes import (
@@ -59,6 +61,29 @@ LAYOUT = Layout(folder=Path("/data"), run=Path("/run/composeplat"))
 
 def part(name: str) -> Part:
     return next(part for part in make_parts(LAYOUT, PROGRAMS) if part.name == name)
+
+
+@pytest.mark.parametrize(("nodes", "threads"), [(0, ["policies"]), (3, [])])
+def test_a_simulated_cluster_leaves_the_packet_filter_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int, threads: list[str]
+) -> None:
+    """It has no network of its own, so the filter is the machine's, and its pods send nothing."""
+    layout = replace(LAYOUT, folder=tmp_path)
+    cluster = SimulatedCluster(layout, {}, nodes)
+    parts = cluster.parts(PROGRAMS) if nodes else make_parts(layout, PROGRAMS)
+    (args,) = [found.args for found in parts if found.name == "controllers"]
+    (tmp_path / "keys").mkdir()
+    for name in ("token", "ca.crt"):
+        (tmp_path / "keys" / name).write_text("x")
+    started: list[str] = []
+    monkeypatch.setattr("sys.argv", args[3:])
+    monkeypatch.setattr(controllers, "start_thread", lambda name, *_: started.append(name))
+    monkeypatch.setattr(controllers, "register_metrics", lambda *_: None)
+    monkeypatch.setattr(controllers, "reconcile_forever", lambda _: None)
+
+    controllers.main()
+
+    assert started == threads
 
 
 def test_plain_http_leads_to_the_port_of_this_machine() -> None:
