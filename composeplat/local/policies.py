@@ -36,6 +36,7 @@ _PODS = kind_path("v1", "Pod")
 _NAMESPACES = kind_path("v1", "Namespace")
 _RETRY_INTERVAL_S = 1.0
 _TIMEOUT_S = 30.0
+_NO_RULES = f"*mangle\n:{CHAIN} - [0:0]\nCOMMIT\n"
 _LEADING_ZEROS = re.compile(r"\b0+(?=\d)")
 
 
@@ -228,9 +229,10 @@ class PolicyKeeper:
 
     def apply(self) -> None:
         policies = self.objects.items(_POLICIES)
-        if not policies and not self._applied:
-            return
-        text = filter_rules(policies, self.objects.items(_PODS), self.objects.items(_NAMESPACES))
+        # Also where there is none from the beginning: a process before may have ended while the last one was deleted.
+        text = _NO_RULES
+        if policies:
+            text = filter_rules(policies, self.objects.items(_PODS), self.objects.items(_NAMESPACES))
         if text != self._applied:
             # Atomic: between the rules before and these, there is no moment without any.
             subprocess.run(

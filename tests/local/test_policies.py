@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from composeplat.cluster.api import Api
 from composeplat.cluster.label_selectors import matches
-from composeplat.local.policies import filter_rules
+from composeplat.local.policies import PolicyKeeper, filter_rules
 
 Object = dict[str, Any]
 
@@ -85,6 +86,24 @@ def test_without_policies_nothing_is_filtered() -> None:
 def test_rules(spec: Object, expected: list[str]) -> None:
     """Each part of a policy becomes the rules that it means; a pod always reaches itself."""
     assert rules_of(policy(**spec)) == expected
+
+
+def test_policies_that_were_deleted_while_nothing_applied_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules of a process before are in the kernel still, and another pod may have the address by now."""
+    applied: list[bytes] = []
+    monkeypatch.setattr("subprocess.run", lambda *_, **options: applied.append(options["input"]))
+    keeper = PolicyKeeper(cast("Api", None))
+    objects: dict[str, list[Object]] = {"networkpolicies": [], "pods": PODS, "namespaces": NAMESPACES}
+    monkeypatch.setattr(keeper.objects, "items", lambda path: objects[path.rpartition("/")[2]])
+
+    keeper.apply()
+    keeper.apply()
+    assert applied == [b"*mangle\n:PLATFORM-POLICIES - [0:0]\nCOMMIT\n"]
+    objects["networkpolicies"] = [policy()]
+    keeper.apply()
+    objects["networkpolicies"] = []
+    keeper.apply()
+    assert [b"DROP" in text for text in applied] == [False, True, False]
 
 
 def test_policies_add_up() -> None:
