@@ -32,21 +32,21 @@ _HINT = "give each a namespace of its own, or its services, volumes and endpoint
 
 def claim_objects(
     component: pulumi.Resource, plan: Plan, late: LateTexts, extras: Mapping[str, Iterable[ExtraObject]]
-) -> None:
+) -> pulumi.Output[str]:
     """Note the objects of a component, with its extras, and refuse those that another one of the same cluster has.
 
-    A namespace that is an output is checked when it is known. A unit test with mocks can make one component in each
-    test, in one run.
+    Return the namespace. Where that is an output, the check is part of it: an error in an output that nothing waits for
+    would be lost in a provider. A unit test with mocks can make one component in each test, in one run.
     """
+    namespace: pulumi.Output[str] = pulumi.Output.from_input(late.text(plan.namespace))
     if is_mocked():
-        return
+        return namespace
     owners = _OWNERS.setdefault(current_run(), {})
     objects: tuple[DesiredObject | ExtraObject, ...] = (*plan.objects, *chain.from_iterable(extras.values()))
     if late.is_late(plan.namespace):
-        known: pulumi.Output[str] = pulumi.Output.from_input(late.text(plan.namespace))
-        known.apply(lambda namespace: _claim(owners, component, objects, namespace))
-    else:
-        _claim(owners, component, objects, plan.namespace)
+        return namespace.apply(lambda known: _claim(owners, component, objects, known))
+    _claim(owners, component, objects, plan.namespace)
+    return namespace
 
 
 def _claim(
@@ -54,7 +54,7 @@ def _claim(
     component: pulumi.Resource,
     objects: Iterable[DesiredObject | ExtraObject],
     namespace: str,
-) -> None:
+) -> str:
     provider = provider_identity(component.get_provider(KUBERNETES_TYPE))
     keys = {f"{found.kind}/{found.name}": (provider, namespace, _kind_of(found), found.name) for found in objects}
     other = next((owners[key] for key in keys.values() if key in owners), None)
@@ -63,6 +63,7 @@ def _claim(
         who = f"'{component.pulumi_resource_name}' and '{other.pulumi_resource_name}'"
         raise pulumi.RunError(f"{who} both have {both} in namespace '{namespace}'\n  hint: {_HINT}")
     owners.update(dict.fromkeys(keys.values(), component))
+    return namespace
 
 
 def _kind_of(found: DesiredObject | ExtraObject) -> str:

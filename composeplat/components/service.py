@@ -89,12 +89,11 @@ class Service(ComposeService):
         )
         plan = plan_definition(request, self, {}, late, cluster, gives_variables=variables is not None)
         late.report_unknown(self)
-        claim_objects(self, plan, late, {})
+        self.namespace = claim_objects(self, plan, late, {})
         self.objects = {}
         self._registrar = Registrar(name, plan, {}, request.logins, None, late, awaits=True, is_typed=True)
         self._registrar.former_names = FormerNames(self, opts.parent if opts else None)
         self._register_all(_single_service(plan, request.snippet_of), plan, request.builder)
-        self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
 
     def _register_all(self, own: ServicePlan, plan: Plan, builder: str) -> None:
         self._registrar.ports.start_reading(plan.objects)

@@ -157,8 +157,11 @@ class ComposeStack(pulumi.ComponentResource):
             plan = with_selectors(plan, selectors)
             late.report_unknown(self)
         planned_extras = plan_extra_objects(plan, extras, transforms)
-        if is_typed:
+        self.namespace = (
             claim_objects(self, plan, late, planned_extras)
+            if is_typed
+            else pulumi.Output.from_input(late.text(plan.namespace))
+        )
         if waits is None:
             waits = cluster.is_readable and not late.is_late(plan.namespace)
         if waits and late.is_late(plan.namespace):
@@ -172,7 +175,6 @@ class ComposeStack(pulumi.ComponentResource):
         registrar.rewritten = rewritten or {}
         registrar.former_names = FormerNames(self, opts.parent if opts else None)
         self._register(name, needed or plan, registrar, gate if waits else None, builder or "", building)
-        self.namespace = pulumi.Output.from_input(late.text(plan.namespace))
         self.urls = pulumi.Output.all(*(late.text(url) for endpoint in plan.endpoints for url in endpoint.urls))
         self.register_outputs({"urls": self.urls})
 
