@@ -73,6 +73,42 @@ func TestSingleFileFullDisk(t *testing.T) {
 	}
 }
 
+// A replaced link was overwritten by a replaced file with the name that the link got among the saved files; where that was the
+// name of a folder, or too long, the sync did not go on.
+func TestReplacedLinksBesideFilesOfTheirNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	marker := filepath.Join(w.root, "marker")
+	write(t, marker, "volume\n")
+	write(t, marker+".used", "")
+	long := strings.Repeat("x", 254)
+	files := []string{"a.link", "b.link/file"}
+	links := map[string]string{"a": "to a", "b": "to b", "c": "to c", "c.link/c": "to c/c", long: "to long"}
+	for _, name := range files {
+		write(t, w.here(name), "mine")
+		write(t, w.there(name), "its")
+	}
+	must(t, os.Mkdir(w.here("c.link"), 0o755))
+	must(t, os.Mkdir(w.there("c.link"), 0o755))
+	for name, target := range links {
+		must(t, os.Symlink("mine", w.here(name)))
+		must(t, os.Symlink(target, w.there(name)))
+	}
+	w.hold(nil, marker)
+	w.startSynced()
+	w.arrives(w.there("a.link"), "mine")
+	equal(t, 1, w.count("replaced"))
+	event := w.all("replaced")[0]
+	equal[any](t, float64(len(files)+len(links)), event["files"])
+	kept := event["kept_as"].(string)
+	for name, content := range map[string]string{
+		"a.link": "its", "a.link-2": "to a\n", "b.link/file": "its", "b.link-2": "to b\n", "c.link/c.link": "to c/c\n",
+		"c.link-2": "to c\n", long[:220] + ".link": "to long\n",
+	} {
+		equal(t, content, read(filepath.Join(kept, name)))
+	}
+}
+
 // Replaced files of several folders are all saved: those of the same millisecond got the same folder.
 func TestReplacedOfManyFolders(t *testing.T) {
 	t.Parallel()

@@ -1,16 +1,19 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
-	"os"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 
 	"composeplat/link/internal/beneath"
+	"composeplat/link/internal/single"
 	"composeplat/link/internal/tree"
 )
 
@@ -54,36 +57,45 @@ func (c *cycle) saveReplaced(made *plan) (again bool, err error) {
 func saveAll(from tree.Side, folder *beneath.Folder, all []conflictCopy) (saved map[string]bool, err error) {
 	var paths []string
 	var digests [][]byte
-	saved = map[string]bool{}
+	var links []conflictCopy
 	for _, loser := range all {
 		if loser.entry.Kind == core.EntryKind_File {
 			paths, digests = append(paths, loser.to), append(digests, loser.entry.Digest)
-		} else if saveLink(folder, loser) == nil {
-			saved[loser.to] = true
+		} else {
+			links = append(links, loser)
 		}
 	}
-	if len(paths) == 0 {
-		return saved, nil
-	}
-	had, err := tree.Save(from, folder, paths, digests)
-	for i, path := range paths {
-		if err == nil && had[i] {
-			saved[path] = true
+	saved = map[string]bool{}
+	if len(paths) > 0 {
+		had, err := tree.Save(from, folder, paths, digests)
+		if err != nil {
+			return nil, err
+		}
+		for i, path := range paths {
+			saved[path] = had[i]
 		}
 	}
-	return saved, err
+	saveLinks(folder, links, saved)
+	maps.DeleteFunc(saved, func(_ string, had bool) bool { return !had })
+	return saved, nil
+}
+
+// saveLinks saves links after the files, which keep their paths: of links, those in folders come first, as a folder can
+// have the name that the file of a link would get.
+func saveLinks(folder *beneath.Folder, links []conflictCopy, saved map[string]bool) {
+	slices.SortFunc(links, func(left, right conflictCopy) int {
+		return cmp.Compare(strings.Count(right.to, "/"), strings.Count(left.to, "/"))
+	})
+	for _, link := range links {
+		saved[link.to] = saveLink(folder, link) == nil
+	}
 }
 
 func saveLink(folder *beneath.Folder, link conflictCopy) error {
-	name := link.to + ".link"
+	name := single.AppendToName(link.to, ".link")
 	if err := folder.MakeFolders(strings.TrimPrefix(path.Dir("/"+name), "/"), 0o700); err != nil {
 		return err
 	}
-	file, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = file.WriteString(link.entry.Target + "\n")
+	_, err := single.CreateSpare(folder, name, []byte(link.entry.Target+"\n"), 0o600)
 	return err
 }

@@ -119,7 +119,7 @@ func saveCopy(place beneath.Place, spares string, now State) (string, error) {
 	if err == nil {
 		defer folder.Close()
 		var kept string
-		if kept, err = createSpare(folder, name, now.Content, fs.FileMode(now.Mode)); err == nil {
+		if kept, err = CreateSpare(folder, name, now.Content, fs.FileMode(now.Mode)); err == nil {
 			return filepath.Join(filepath.Dir(place.String()), kept), nil
 		}
 	}
@@ -128,13 +128,13 @@ func saveCopy(place beneath.Place, spares string, now State) (string, error) {
 		return "", err
 	}
 	defer other.Close()
-	kept, err := createSpare(other, name, now.Content, 0o600)
+	kept, err := CreateSpare(other, name, now.Content, 0o600)
 	return filepath.Join(spares, kept), err
 }
 
-// createSpare creates a file with contents, with a number after its name if that exists. It is on the disk before the other
+// CreateSpare creates a file with contents, with a number after its name if that exists. It is on the disk before the other
 // file is replaced.
-func createSpare(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) (string, error) {
+func CreateSpare(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) (string, error) {
 	for number, free := 2, name; ; number++ {
 		err := createFile(folder, free, content, mode)
 		if err == nil {
@@ -150,12 +150,17 @@ func createSpare(folder *beneath.Folder, name string, content []byte, mode fs.Fi
 // maxStem is how much of a name its copy keeps: file systems take names of 255 bytes, and a number may follow.
 const maxStem = 220
 
-// ConflictName is the name for the copy of a file that lost a conflict.
-func ConflictName(path string, now time.Time) string {
+// AppendToName returns a path with an end after its name, of which a long one loses the rest.
+func AppendToName(path, end string) string {
 	if name := path[strings.LastIndexByte(path, '/')+1:]; len(name) > maxStem {
 		path = strings.TrimSuffix(path, name) + strings.ToValidUTF8(name[:maxStem], "")
 	}
-	return path + ".conflict-" + now.Format("20060102-150405")
+	return path + end
+}
+
+// ConflictName is the name for the copy of a file that lost a conflict.
+func ConflictName(path string, now time.Time) string {
+	return AppendToName(path, ".conflict-"+now.Format("20060102-150405"))
 }
 
 // Remote is the file at the other end of a stream.

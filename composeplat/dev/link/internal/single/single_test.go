@@ -68,7 +68,7 @@ func TestNoCopyOfALoserTakesAnothersPlace(t *testing.T) {
 	must(t, err)
 	defer folder.Close()
 	for _, expected := range []string{name, name + "-2", name + "-3"} {
-		kept, err := createSpare(folder, name, []byte(expected), 0o600)
+		kept, err := CreateSpare(folder, name, []byte(expected), 0o600)
 		must(t, err)
 		if kept != expected {
 			t.Fatalf("%s, and not %s", kept, expected)
