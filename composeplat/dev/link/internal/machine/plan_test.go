@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
+	"composeplat/link/internal/tree"
 )
 
 func folderOf(files map[string]string) *core.Entry {
@@ -54,6 +56,31 @@ func TestAModeIsNoConflict(t *testing.T) {
 		must(t, thereFailed)
 		if len(p.conflicts)+len(p.copies) > 0 || !here.Equal(changed, true) || !there.Equal(changed, true) {
 			t.Errorf("here %v, there %v, conflicts %v", here, there, p.conflicts)
+		}
+	}
+}
+
+// A file or folder that can't be read here any more stays in the container, also where that must be as it is here.
+func TestWhatCannotBeReadHereStaysThere(t *testing.T) {
+	problem := &core.Entry{Kind: core.EntryKind_Problematic, Problem: "permission denied"}
+	inFolder := func(files map[string]string) *core.Entry {
+		entry := folderOf(map[string]string{"other": "1"})
+		entry.Contents["folder"] = folderOf(files)
+		return entry
+	}
+	base := inFolder(map[string]string{"file": "1", "beside": "1"})
+	for _, path := range []string{"other", "folder", "folder/file"} {
+		here, err := tree.Apply(base, []*core.Change{{Path: path, New: problem}})
+		must(t, err)
+		for _, there := range []*core.Entry{base, inFolder(map[string]string{"file": "2"})} {
+			for _, oneWay := range []bool{true, false} {
+				p := makePlan(base, here, there, keptBeside, oneWay, time.Now())
+				after, err := core.Apply(there, p.there)
+				must(t, err)
+				if kept := findEntry(after, path); !kept.Equal(findEntry(there, path), true) {
+					t.Errorf("%s, one way %v: %v", path, oneWay, kept)
+				}
+			}
 		}
 	}
 }
