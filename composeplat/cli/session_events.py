@@ -85,9 +85,11 @@ _MESSAGES = {
     "transferred-container": "{path}: {size} sent in {duration}",
     "transferred-local": "{path}: {size} received in {duration}",
     "conflict": "changed on both sides: {path}; the container's is kept as {kept_as}",
+    "more-conflict": "changed on both sides: {more} more files; the container's are kept as {kept_as}",
     "replaced": "{files} files of the container, which were not from this folder, differed and were replaced by this"
     " machine's; they are kept in {kept_as}",
     "skipped": "a file on one side and a folder on the other, left alone: {path}",
+    "more-skipped": "a file on one side and a folder on the other, left alone: {more} more paths",
     "sync-stopped": "the container has deleted {deletions} of {total} files: nothing was deleted here, and"
     " this folder is not synced any more; start 'platform up' again when it is right",
     "problem": "can't sync {path} ({side}): {reason}",
@@ -106,6 +108,7 @@ def session_message(event: Event) -> str:
             kind = "first-sync" if event.get("first") else ""
         case "conflict":
             kind = "conflict" if event.get("kept_as") else "skipped"
+            kind = f"more-{kind}" if event.get("more") else kind
         case "problem":
             kind = "problem" if event.get("folder") != -1 else "port-problem"
         case "transferring" | "transferred" as part:

@@ -46,6 +46,16 @@ from composeplat.dev.sync_rules import SyncPath
             id="conflict",
         ),
         pytest.param(
+            {"event": "conflict", "path": "", "kept_as": "*.conflict-*", "more": 7},
+            "changed on both sides: 7 more files; the container's are kept as *.conflict-*",
+            id="more-conflicts",
+        ),
+        pytest.param(
+            {"event": "conflict", "path": "", "kept_as": "", "more": 7},
+            "a file on one side and a folder on the other, left alone: 7 more paths",
+            id="more-skipped",
+        ),
+        pytest.param(
             {"event": "conflict", "path": "a", "kept_as": ""},
             "a file on one side and a folder on the other, left alone: a",
             id="conflict-of-kinds",

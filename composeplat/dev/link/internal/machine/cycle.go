@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -393,7 +394,7 @@ func (c *cycle) halt(deletions, of int) {
 // was removed while it was read.
 func (c *cycle) emitConflicts(now []conflict) {
 	present := map[conflict]*problemState{}
-	for _, found := range now {
+	for _, found := range limitConflicts(now) {
 		known := c.conflicts[found]
 		if known == nil {
 			known = &problemState{since: time.Now()}
@@ -401,10 +402,34 @@ func (c *cycle) emitConflicts(now []conflict) {
 		present[found] = known
 		if !known.emitted && (found.kept != "" || time.Since(known.since) >= minProblemAge) {
 			known.emitted = true
-			c.events.Emit("conflict", Event{"folder": c.number, "path": found.path, "kept_as": found.kept})
+			event := Event{"folder": c.number, "path": found.path, "kept_as": found.kept}
+			if found.more > 0 {
+				event["more"] = found.more
+			}
+			c.events.Emit("conflict", event)
 		}
 	}
 	c.conflicts = present
+}
+
+// limitConflicts returns the first conflicts with copies and the first without, and how many more there are: a container can
+// create any number of them.
+func limitConflicts(all []conflict) (few []conflict) {
+	slices.SortFunc(all, func(left, right conflict) int { return strings.Compare(left.path, right.path) })
+	count, rest := map[bool]int{}, map[bool]conflict{}
+	for _, found := range all {
+		hasCopy := found.kept != ""
+		if count[hasCopy]++; count[hasCopy] <= maxProblems {
+			few = append(few, found)
+			continue
+		}
+		more := conflict{more: count[hasCopy] - maxProblems}
+		if hasCopy {
+			more.kept = "*.conflict-*"
+		}
+		rest[hasCopy] = more
+	}
+	return slices.AppendSeq(few, maps.Values(rest))
 }
 
 // hasNewConflict reports whether a conflict waits to be reported.

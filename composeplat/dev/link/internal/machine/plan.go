@@ -36,7 +36,11 @@ type conflictCopy struct {
 	entry  *core.Entry
 }
 
-type conflict struct{ path, kept string }
+type conflict struct {
+	path, kept string
+	// more is how many others there are, instead of a path.
+	more int
+}
 
 // A loserPolicy is what happens to the container's entry where this machine's wins.
 type loserPolicy int
@@ -59,7 +63,7 @@ func makePlan(ancestor, here, there *core.Entry, losers loserPolicy, oneWay bool
 	p.base, p.here, p.there, undecided = core.Reconcile(ancestor, here, there, mode)
 	for _, undone := range undecided {
 		if oneWay {
-			p.conflicts = append(p.conflicts, conflict{undone.Root, ""})
+			p.conflicts = append(p.conflicts, conflict{path: undone.Root})
 			continue
 		}
 		p.resolveConflict(undone.Root, findEntry(ancestor, undone.Root), findEntry(here, undone.Root), findEntry(there, undone.Root), here, there, losers, now)
@@ -82,7 +86,7 @@ func (p *plan) resolveConflict(root string, ancestor, ours, theirs, here, there 
 		case losers == keptBeside:
 			name := p.findFreeName(root, here, there, now)
 			p.copies = append(p.copies, conflictCopy{change, name, theirs})
-			p.conflicts = append(p.conflicts, conflict{root, name})
+			p.conflicts = append(p.conflicts, conflict{path: root, kept: name})
 		}
 		p.there = append(p.there, change)
 	case ours == nil && isFolder(theirs) && hasOnlyDeletions(ancestor, theirs):
@@ -90,7 +94,7 @@ func (p *plan) resolveConflict(root string, ancestor, ours, theirs, here, there 
 	case theirs == nil && isFolder(ours) && hasOnlyDeletions(ancestor, ours):
 		p.here = append(p.here, prune(root, ours)...)
 	default:
-		p.conflicts = append(p.conflicts, conflict{root, ""})
+		p.conflicts = append(p.conflicts, conflict{path: root})
 	}
 }
 

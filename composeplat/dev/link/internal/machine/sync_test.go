@@ -190,6 +190,30 @@ func TestSoManyProblemsAreTold(t *testing.T) {
 	equal(t, true, found)
 }
 
+// A conflict of each of many paths was reported, and a container can create any number of them.
+func TestSoManyConflictsAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for number := range maxProblems + 50 {
+		write(t, w.here(fmt.Sprint("both/", number)), "base")
+		write(t, w.here(fmt.Sprint("thing", number)), "a file")
+		write(t, w.there(fmt.Sprint("thing", number, "/inside")), "a folder")
+	}
+	w.startSynced()
+	w.eventually("conflicts", func() bool { return w.count("conflict") == maxProblems+1 })
+	equal[any](t, 50.0, w.all("conflict")[maxProblems]["more"])
+	w.setBroken(true)
+	for number := range maxProblems + 30 {
+		write(t, w.here(fmt.Sprint("both/", number)), "mine")
+		write(t, w.there(fmt.Sprint("both/", number)), "theirs")
+	}
+	w.setBroken(false)
+	w.eventually("copies", func() bool { return w.count("conflict") == 2*(maxProblems+1) })
+	equal[any](t, 30.0, w.all("conflict")[2*maxProblems+1]["more"])
+	equal[any](t, "*.conflict-*", w.all("conflict")[2*maxProblems+1]["kept_as"])
+	w.eventually("all copies", func() bool { return len(entries(t, w.there("both"))) == 2*maxProblems+80 })
+}
+
 func TestConflictKeepsBoth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
