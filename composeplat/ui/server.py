@@ -129,8 +129,10 @@ class Server:
         services, preview_id = body.get("services") or [], body.get("preview_id") or ""
         if not isinstance(services, list) or not isinstance(preview_id, str):
             raise HTTPException(HTTPStatus.BAD_REQUEST, "services must be a list, and preview_id a text")
+        if not all(isinstance(name, str) and name and name.isprintable() for name in services):
+            raise HTTPException(HTTPStatus.BAD_REQUEST, "services must be names of services")
         try:
-            await run_in_threadpool(found.actions.start, Name(action), [str(name) for name in services], preview_id)
+            await run_in_threadpool(found.actions.start, Name(action), services, preview_id)
         except ComposeplatError as error:
             status = HTTPStatus.CONFLICT if isinstance(error, ActionRefused) else HTTPStatus.BAD_REQUEST
             return JSONResponse({"message": str(error), "hint": error.hint}, status)

@@ -357,6 +357,20 @@ def test_invalid_body(body: bytes) -> None:
             assert answer.status == 400
 
 
+@pytest.mark.parametrize("name", ["web\0", "\ud800", "", 7, None])
+def test_what_no_service_is_called(name: object) -> None:
+    """A name that no process can get, or no service can have, is refused with a message."""
+    with serving(site_of(environment(arguments=lambda *_: ["false"]))) as client:
+        status, answer = client.post(f"{BASE}/actions/restart", {"services": [name]})
+        assert (status, "service" in answer["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("path", ["/%00", "/js/%00.js", f"/{'a' * 300}", "/%ff", "/js", "/%ed%a0%80"])
+def test_a_file_that_no_page_has(client: Client, path: str) -> None:
+    with client.open(path) as answer:
+        assert answer.status == 404
+
+
 def test_large_body() -> None:
     with serving(site_of(environment(arguments=lambda *_: ["false"]))) as client:
         headers = {"Content-Type": "application/json"}
