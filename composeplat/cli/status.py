@@ -29,6 +29,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.cause import Cause
 from composeplat.cluster.endpoints import Address
 from composeplat.cluster.live_lists import Lists, LiveLists
+from composeplat.cluster.logs import UNAVAILABLE
 from composeplat.cluster.probes import read_last_lines
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery, StatusRow, age, short_image, status_rows
@@ -40,6 +41,8 @@ app = App()
 
 #: Ages are shown in seconds.
 _REDRAW_INTERVAL_S = 1.0
+#: A request that fails can take many seconds, in which the rows are not read.
+_ADDRESSES_RETRY_S = 15.0
 #: Of a failing container, this many last lines are shown; 'platform logs' shows all.
 _MAX_LOG_LINES = 5
 _COLORS = {
@@ -137,6 +140,9 @@ class StatusReader:
         self._may_read_addresses = True
         self._lists: LiveLists | None = None
         """The objects with the addresses; None until they are read again."""
+        self._addresses_problem = ""
+        self._addresses_due_at = 0.0
+        """When they are read again after a failure, and until then the problem holds."""
         self._snapshot: Snapshot | None = None
         self._problem = ""
 
@@ -148,20 +154,37 @@ class StatusReader:
     def read_again(self, before: list[StatusRow]) -> list[StatusRow]:
         """Return the rows by the latest events; while the cluster does not answer, the rows before."""
         snapshot, problem = self._watcher.latest, self._watcher.unreachable
-        if problem and problem != self._problem:
-            progress.note(f"{problem}; trying again")
-        self._problem = problem
         if problem or snapshot is None:
+            self._note_problem(problem)
             return before
-        if self._lists is None:
-            self._lists = LiveLists(self._api)
+        self._note_problem(self._update_addresses())
         try:
-            self._addresses = self._lists.update(self._read_addresses, self._addresses)
             return self._rows(snapshot)
         except ApiError as error:
             if error.status:
                 raise
             return before
+
+    def _note_problem(self, problem: str) -> None:
+        if problem and problem != self._problem:
+            progress.note(f"{problem}; trying again")
+        self._problem = problem
+
+    def _update_addresses(self) -> str:
+        """Read the addresses if they may have changed; return why they may be old."""
+        if time.monotonic() < self._addresses_due_at:
+            return self._addresses_problem
+        if self._lists is None:
+            self._lists = LiveLists(self._api)
+        try:
+            self._addresses = self._lists.update(self._read_addresses, self._addresses)
+        except ApiError as error:
+            if error.status not in UNAVAILABLE:
+                raise
+            self._addresses_due_at = time.monotonic() + _ADDRESSES_RETRY_S
+            self._addresses_problem = f"the addresses may be old: {error}"
+            return self._addresses_problem
+        return ""
 
     @property
     def others(self) -> list[str]:

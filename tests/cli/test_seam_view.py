@@ -50,6 +50,7 @@ from tests.terminal import Terminal
 # status and logs ------------------------------------------------------------------------------------------------------
 
 WORKLOADS = "/apis/apps/v1/namespaces/team"
+INGRESSES = "/apis/networking.k8s.io/v1/namespaces/team/ingresses"
 WEB = deployment("web")
 OWNER = replica_set(WEB)
 POD = pod(OWNER, state=running(), ready=True)
@@ -101,6 +102,20 @@ def test_the_status_on_a_terminal(deployed: Seam, term: str, *, clears: bool) ->
 
     assert terminal.status() == 130
     assert shown.partition("demo in namespace team")[0] == ("\x1b[H\x1b[2J" if clears else "")
+
+
+def test_the_status_where_the_addresses_alone_cannot_be_read(deployed: Seam) -> None:
+    """The rows stay current, and the addresses are those before; the watch ended with an error."""
+    terminal = watch_status(deployed, "dumb")
+    terminal.until("own ")
+    deployed.server.answers[INGRESSES] = refusal(500, "etcdserver: request timed out")
+    terminal.until("the addresses may be old: etcdserver: request timed out; trying again")
+    crashed = pod(OWNER, state=waiting("CrashLoopBackOff"), restarts=7)
+    deployed.server.answers["/api/v1/namespaces/team/pods"] = given(labelled(crashed))
+    terminal.until("and is being restarted")
+    terminal.interrupt()
+
+    assert terminal.status() == 130
 
 
 def test_the_status_where_no_screen_is_cleared(deployed: Seam) -> None:
@@ -390,7 +405,6 @@ def test_a_cluster_that_refuses(seam: Seam, command: str) -> None:
 
 DISPLAY = {"DISPLAY": ":0"}
 EVENTS = "/api/v1/namespaces/team/events"
-INGRESSES = "/apis/networking.k8s.io/v1/namespaces/team/ingresses"
 
 
 def stored_event(about: dict[str, Any], reason: str, message: str, **more: Any) -> dict[str, Any]:
