@@ -6,7 +6,9 @@ It is apart from :mod:`composeplat.dev.sync_rules`, which decides on the data al
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from composeplat.compose.model import HOST, Service
@@ -15,7 +17,8 @@ from composeplat.dev.sync_rules import (
     STIGNORE,
     HostKind,
     SyncPath,
-    find_include,
+    included_file,
+    match_in_both_cases,
     plan_sync,
     with_ignore_files,
 )
@@ -54,20 +57,50 @@ def _kind(path: Path, project: Collection[str]) -> HostKind | None:
 def _with_ignores(path: SyncPath) -> SyncPath:
     if path.is_file:
         return path
-    texts = {}
-    for name in (DOCKERIGNORE, STIGNORE):
-        try:
-            texts[name] = files.read_bytes(Path(path.local) / name, limit=MAX_IGNORE_FILE_BYTES).decode(
-                "utf-8", "replace"
-            )
-        except files.Unreadable as error:
-            if not error.missing:
-                raise ComposeplatError(f"the ignore file '{Path(path.local) / name}' {error.reason}") from error
-    number, line = find_include(texts.get(STIGNORE, ""))
-    if number:
-        raise ComposeplatError(
-            f"line {number} of the ignore file '{Path(path.local) / STIGNORE}' includes another file, "
-            f"which is not read: {quoted(printable(line))}",
-            f"copy the patterns of that file into {STIGNORE}",
-        )
-    return with_ignore_files(path, texts)
+    texts = {DOCKERIGNORE: _read(path.local, DOCKERIGNORE) or ""}
+    read: list[str] = []
+    texts[STIGNORE] = _read_stignore(path.local, STIGNORE, read) or ""
+    found = with_ignore_files(path, texts)
+    # As .stignore itself, what it includes is not for the container to change.
+    return replace(found, ignores=(*found.ignores, *map(match_in_both_cases, read[1:])))
+
+
+def _read(folder: str, name: str) -> str | None:
+    """Read an ignore file; None if there is none."""
+    try:
+        return files.read_bytes(Path(folder, name), limit=MAX_IGNORE_FILE_BYTES).decode("utf-8", "replace")
+    except files.Unreadable as error:
+        if error.missing:
+            return None
+        raise ComposeplatError(f"the ignore file '{Path(folder, name)}' {error.reason}") from error
+
+
+def _read_stignore(folder: str, name: str, read: list[str]) -> str | None:
+    """Read a ``.stignore`` with the files that it includes in the places of their lines; ``read`` gets their names."""
+    text = _read(folder, name)
+    if text is None:
+        return None
+    read.append(name)
+    lines = text.lstrip("\ufeff").splitlines()
+    return "\n".join(_include(folder, name, number, line, read) for number, line in enumerate(lines, 1))
+
+
+def _include(folder: str, name: str, number: int, line: str, read: list[str]) -> str:
+    """Return a line, or the text of the file that it includes, as in Syncthing: once, and by its path from here."""
+    named = included_file(line)
+    if named is None:
+        return line
+    included = posixpath.normpath(posixpath.join(posixpath.dirname(name), named.lstrip("/")))
+    problem, text = "", None
+    if not named or included == os.curdir or "\0" in named:
+        problem = "names no file"
+    elif included.split("/")[0] == os.pardir or first_link(os.path.join(folder, included), folder):
+        problem = "leads out of the folder, or to a link"
+    elif included in read:
+        problem = "names a file that is included already"
+    elif (text := _read_stignore(folder, included, read)) is None:
+        problem = "names a file that does not exist"
+    if text is None:
+        place, shown = f"line {number} of the ignore file '{Path(folder, name)}'", quoted(printable(line.strip()))
+        raise ComposeplatError(f"{place} {problem}: {shown}", "correct it, or delete the line")
+    return text

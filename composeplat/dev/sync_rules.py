@@ -138,10 +138,14 @@ def read_stignore(text: str) -> list[str]:
     return [choice for pattern in reversed(patterns) for choice in _expand_braces(pattern)]
 
 
-def find_include(text: str) -> tuple[int, str]:
-    """Return the first line of a ``.stignore`` that includes another file, with its number; 0 if none does."""
-    lines = enumerate(text.splitlines(), 1)
-    return next(((number, line.strip()) for number, line in lines if line.strip().startswith(_INCLUDE)), (0, ""))
+def included_file(line: str) -> str | None:
+    """Return the file that a line of a ``.stignore`` includes, which may be empty; None if it includes none."""
+    return line.strip().removeprefix(_INCLUDE).strip() if line.strip().startswith(_INCLUDE) else None
+
+
+def match_in_both_cases(path: str) -> str:
+    """Return the pattern of a path that also a file system which ignores case has no other name for."""
+    return _PART.sub(_in_both_cases, escape_pattern(path))
 
 
 def _translate(pattern: str) -> str:

@@ -55,12 +55,49 @@ def test_the_largest_ignore_file(tmp_path: Path, size: int, *, is_read: bool) ->
             sync_paths(service)
 
 
-def test_an_ignore_file_that_includes_another(tmp_path: Path) -> None:
-    """What the other one excludes would be synced."""
-    (tmp_path / ".stignore").write_text("*.log\n  #include .stglobalignore\n")
-    service = Service(name="web", mounts=(Mount(kind=HOST, source=str(tmp_path), target="/app"),))
+def synced(folder: Path, **texts: str) -> SyncPath:
+    """Return the sync path of a folder with ignore files, by their names without the dot."""
+    for name, text in texts.items():
+        (folder / f".{name}").write_text(text)
+    (path,) = sync_paths(Service(name="web", mounts=(Mount(kind=HOST, source=str(folder), target="/app"),)))
+    return path
 
-    expected = r"line 2 of the ignore file '.*/\.stignore' .* '#include .stglobal"
-    with pytest.raises(ComposeplatError, match=expected) as failed:
-        sync_paths(service)
-    assert failed.value.hint == "copy the patterns of that file into .stignore"
+
+def test_an_ignore_file_that_includes_another(tmp_path: Path) -> None:
+    """Its patterns are in the place of the line, the first that matches wins, and the container can't change it."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "all.txt").write_text("\ufeff!keep.log\n#include more.txt\n")
+    (tmp_path / "rules" / "more.txt").write_text("*.tmp\n")
+    path = synced(tmp_path, stignore="*.bak\n  #include rules/all.txt \n*.log\n")
+
+    at = path.ignores.index("**/*.log")
+    assert path.ignores[at : at + 4] == ("**/*.log", "**/*.tmp", "!**/keep.log", "**/*.bak")
+    assert path.ignores[-2:] == ("[rR][uU][lL][eE][sS]/[aA][lL][lL].[tT][xX][tT]",
+                                 "[rR][uU][lL][eE][sS]/[mM][oO][rR][eE].[tT][xX][tT]")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        pytest.param("#include", "names no file", id="none"),
+        pytest.param("#include .", "names no file", id="the-folder"),
+        pytest.param("#include a\0b", "names no file", id="nul"),
+        pytest.param("#include none.txt", "names a file that does not exist", id="missing"),
+        pytest.param("#include ../secret", "leads out of the folder, or to a link", id="outside"),
+        pytest.param("#include link", "leads out of the folder, or to a link", id="link"),
+        pytest.param("#include .stignore", "names a file that is included already", id="itself"),
+        pytest.param("#include /a\n#include b/../a", "names a file that is included already", id="twice"),
+        pytest.param("#include loop", "names a file that is included already", id="loop"),
+    ],
+)
+def test_an_ignore_file_that_includes_what_is_not_read(tmp_path: Path, line: str, problem: str) -> None:
+    """What another file excludes would be synced without a word."""
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (tmp_path / "secret").write_text("x")
+    (folder / "link").symlink_to("../secret")
+    (folder / "a").write_text("x")
+    (folder / "loop").write_text("#include .stignore")
+
+    with pytest.raises(ComposeplatError, match=rf"^line \d of the ignore file '.*' {problem}: '#include"):
+        synced(folder, stignore=f"*.log\n{line}\n")
