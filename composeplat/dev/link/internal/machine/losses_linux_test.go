@@ -73,6 +73,28 @@ func TestSingleFileFullDisk(t *testing.T) {
 	}
 }
 
+// The message was "open conf: permission denied", of which file or user it did not say.
+func TestASingleFileThatMayNotBeWritten(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Fatal("needs to be root, to make a folder that the agent's user may not write to")
+	}
+	for _, name := range []string{"conf", "new/conf"} {
+		w := newWorld(t)
+		_, there := w.single(0o644, "local")
+		there = filepath.Join(filepath.Dir(there), name)
+		w.config.Folders[0].Remote = there
+		w.hold(w.asNobody())
+		w.start()
+		w.eventually("a problem", func() bool { return w.count("problem") == 1 })
+		expected := "user 65534 of the container may write neither this file nor its folder " + filepath.Dir(there) + ": "
+		if reason := w.all("problem")[0]["reason"].(string); !strings.HasPrefix(reason, expected) {
+			t.Error(reason)
+		}
+		w.stop()
+	}
+}
+
 // A replaced link was overwritten by a replaced file with the name that the link got among the saved files; where that was the
 // name of a folder, or too long, the sync did not go on.
 func TestReplacedLinksBesideFilesOfTheirNames(t *testing.T) {

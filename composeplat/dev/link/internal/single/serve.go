@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -101,15 +102,24 @@ func write(place beneath.Place, spares string, order WriteRequest) WriteResult {
 		result.Kept = name
 	}
 	if err := place.MakeFolder(0o777); err != nil {
-		return WriteResult{Error: err.Error()}
+		return WriteResult{Error: explain(place, err)}
 	}
 	switch err := Write(place, order.Content, order.Mode, order.Expected); {
 	case errors.Is(err, ErrChanged):
 		result.Stale = true
 	case err != nil:
-		result.Error = err.Error()
+		result.Error = explain(place, err)
 	}
 	return result
+}
+
+// explain returns the reason of a failed write.
+func explain(place beneath.Place, err error) string {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err.Error()
+	}
+	return fmt.Sprintf("user %d of the container may write neither this file nor its folder %s: give one of them to this user in the image",
+		os.Getuid(), filepath.Dir(place.String()))
 }
 
 // saveCopy saves a copy of the file beside it, or else in the folder spares.
