@@ -238,11 +238,20 @@ func (c *cycle) ancestor() *core.Entry {
 	return c.base.content
 }
 
-// decide returns the plan of a cycle, or nil if too many of the files here would be deleted: then the cycle runs again, or
-// the sync halts.
+// errMissing means that the folder here was deleted or moved away. Nothing is deleted in the container for that.
+var errMissing = errors.New("the folder does not exist: it is synced again once it does")
+
+// decide returns the plan of a cycle, or nil if the folder here is missing or too many of its files would be deleted: then the
+// cycle runs again, or the sync halts.
 func (c *cycle) decide(compared trees, files int) (made *plan, again bool) {
 	first, ancestor, ours, theirs := c.base == nil, compared.base, compared.here, compared.there
-	if !first && isFolder(ancestor) && (!isFolder(ours) || !isFolder(theirs)) {
+	switch {
+	case first || !isFolder(ancestor):
+	case !isFolder(ours):
+		// A build may delete its folder and make it again.
+		c.addProblem("local", "", errMissing)
+		return nil, true
+	case !isFolder(theirs):
 		c.halt(int(ancestor.Count()), files)
 		return nil, false
 	}

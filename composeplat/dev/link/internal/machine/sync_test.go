@@ -298,6 +298,28 @@ func TestALostRootDeletesNothing(t *testing.T) {
 	equal(t, "x", read(w.here("only")))
 }
 
+// A build that deletes its folder and makes it again ended the sync, with a message that the container had deleted its files.
+func TestAFolderThatIsMadeAgainHereIsSynced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("old"), "x")
+	write(t, w.here("both"), "x")
+	w.startSynced()
+	must(t, os.RemoveAll(w.here("")))
+	w.eventually("a problem", func() bool { return w.count("problem") == 1 })
+	equal(t, "x", read(w.there("old")))
+	must(t, os.Mkdir(w.here(""), 0o755))
+	write(t, w.here("both"), "y")
+	write(t, w.here("new"), "x")
+	w.arrives(w.there("both"), "y")
+	w.arrives(w.there("new"), "x")
+	w.goes(w.there("old"))
+	write(t, w.there("later"), "x")
+	w.arrives(w.here("later"), "x")
+	equal(t, 0, w.count("sync-stopped"))
+	equal(t, 1, w.count("resolved"))
+}
+
 func TestIgnoredIsTouchedOnNeitherSide(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
