@@ -52,7 +52,15 @@ class SessionReporter:
         folder = event.get("folder")
         if "path" not in event or not isinstance(folder, int) or not 0 <= folder < len(self._paths):
             return event
-        return {**event, "path": os.path.relpath(os.path.join(self._paths[folder].local, event["path"]))}
+        return {**event, "path": _shown_path(os.path.join(self._paths[folder].local, event["path"]))}
+
+
+def _shown_path(path: str) -> str:
+    """Return a path from the current folder, which may be deleted during the session."""
+    try:
+        return os.path.relpath(path)
+    except FileNotFoundError:
+        return os.path.normpath(path)
 
 
 class _Pace:

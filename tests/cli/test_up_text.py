@@ -138,6 +138,24 @@ def test_the_path_of_a_problem(
     assert [(event.data, event.message) for event in shown] == [(problem, message)]
 
 
+def test_a_current_folder_that_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout may delete it during a session: no event was read after that, and the sync waited for their reader."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    shown: list[progress.SessionEvent] = []
+    monkeypatch.setattr(progress, "emit", shown.append)
+    reporter = SessionReporter((SyncPath(local=f"{tmp_path}/app", remote="/app"),))
+    for path in ("src/a", ""):
+        reporter.emit({"event": "problem", "folder": 0, "side": "local", "reason": "r", "path": path})
+
+    assert [event.message for event in shown] == [
+        f"can't sync {tmp_path}/app/src/a (local): r",
+        f"can't sync {tmp_path}/app (local): r",
+    ]
+
+
 def shown_times(monkeypatch: pytest.MonkeyPatch, event: dict[str, Any], seconds: int) -> list[float]:
     """When people see the messages of an event that comes four times a second; programs get each of them."""
     now = 1000.0
