@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from composeplat.cluster.log_lines import LogPart
+from composeplat.cluster.log_lines import LogPart, split_lines
 
 #: A container's two streams are timestamped apart, so that a line may be older than the line before it.
 _MAX_DISORDER_S = 1
@@ -121,3 +122,21 @@ class Cursor:
             self.latest = time
         if time[0] >= self.latest[0] - _MAX_DISORDER_S:
             self._seen.setdefault(time[0], Counter())[line] += 1
+
+
+def take_all(cursor: Cursor, text: str, last: str, since: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a log since a time, if one is given; then the cursor is at its end, which ``last`` has."""
+    # The API selects by whole seconds.
+    earliest = parse_time(since) or NEVER
+    first: LogTime | None = None
+    for entry in filter(None, map(cursor.take, split_lines(text))):
+        time = parse_time(entry[0]) or NEVER
+        if time >= earliest:
+            first = first or time
+            yield entry
+    if cursor.latest is None and last:
+        for part in split_lines(last):
+            cursor.take(part)
+    first = first or cursor.latest
+    if first is not None:
+        cursor.leave_out_before(first)

@@ -36,11 +36,12 @@ def join_parts(pieces: Iterable[bytes]) -> Iterator[LogPart]:
 
 def split_lines(text: str) -> Iterator[LogPart]:
     """Yield the lines of a log that was read as a whole, as :func:`join_parts` would."""
-    *ended, rest = text.split("\n")
-    for line in ended:
-        yield from _split_line(line, "\n")
-    if rest:
-        yield from _split_line(rest, "")
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield from _split_line(text[start:end], "\n")
+        start = end + 1
+    if start < len(text):
+        yield from _split_line(text[start:], "")
 
 
 def _split_line(line: str, end: str) -> Iterator[LogPart]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import heapq
 import http.client
+import itertools
 import math
 import queue
 import socket
@@ -22,7 +24,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.connection import end_connection
 from composeplat.cluster.kinds import kind_path
 from composeplat.cluster.live_list import LiveList
-from composeplat.cluster.log_cursor import NEVER, Cursor, LogTime, parse_time
+from composeplat.cluster.log_cursor import NEVER, Cursor, LogTime, parse_time, take_all
 from composeplat.cluster.log_lines import LogPart, split_lines
 from composeplat.cluster.snapshot import (
     Object,
@@ -80,8 +82,8 @@ class LogQuery:
 
 def read_logs(
     api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery, note: Callable[[str], None] = lambda _: None
-) -> list[LogLine]:
-    """Read the existing lines of all pods, sorted by time; a note says which can't be read."""
+) -> Iterator[LogLine]:
+    """Read the existing lines of all pods, in the order of their times; a note says which can't be read."""
     return _all_lines(api, namespace, pods, asked, {}, note)
 
 
@@ -92,11 +94,14 @@ def _all_lines(
     asked: LogQuery,
     cursors: dict[Key, Cursor],
     note: Callable[[str], None],
-) -> list[LogLine]:
-    """Read the logs of all nodes that answer: one that does not hides the logs of no other."""
-    found: list[tuple[LogTime, LogLine]] = []
+) -> Iterator[LogLine]:
+    """Read the logs of all nodes that answer: one that does not hides the logs of no other.
+
+    The cursors are at the ends of the logs once all lines are taken. Until then a log is one text, as its lines would
+    take several times the memory.
+    """
+    found: list[Iterator[tuple[LogTime, LogLine]]] = []
     failure: ApiError | None = None
-    has_read = False
     for pod in pods:
         for status in _started(pod):
             container = str(status["name"])
@@ -111,33 +116,23 @@ def _all_lines(
                 failure = error
                 note(f"the log of {pod['metadata']['name']} can't be read: {error}")
                 continue
-            has_read = True
-            found += [(parse_time(time) or NEVER, _line(pod, container, time, text)) for time, text in taken]
-    if failure is not None and not has_read:
+            found.append(_with_times(pod, container, taken))
+    if failure is not None and not found:
         raise failure
-    return [line for _, line in sorted(found, key=lambda entry: entry[0])]
+    return (line for _, line in heapq.merge(*found, key=lambda entry: entry[0]))
 
 
-def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, cursor: Cursor) -> list[tuple[str, str]]:
-    """Read the requested lines, and move the cursor to the end of the log."""
-    last = ""
-    if asked.query:
-        last = api.text(_path(namespace, pod, container, LogQuery(tail=1).query))
-    taken: list[tuple[str, str]] = []
-    if asked.tail != 0:
-        parts = split_lines(api.text(_path(namespace, pod, container, asked.query)))
-        taken = [entry for entry in map(cursor.take, parts) if entry]
-    if asked.since:
-        # The API selects by whole seconds.
-        earliest = parse_time(asked.since) or NEVER
-        taken = [entry for entry in taken if (parse_time(entry[0]) or NEVER) >= earliest]
-    if cursor.latest is None and last:
-        for part in split_lines(last):
-            cursor.take(part)
-    first = parse_time(taken[0][0]) if taken else cursor.latest
-    if first is not None:
-        cursor.leave_out_before(first)
-    return taken
+def _with_times(pod: Object, container: str, taken: Iterable[tuple[str, str]]) -> Iterator[tuple[LogTime, LogLine]]:
+    return ((parse_time(time) or NEVER, _line(pod, container, time, text)) for time, text in taken)
+
+
+def _read(
+    api: Api, namespace: str, pod: str, container: str, asked: LogQuery, cursor: Cursor
+) -> Iterator[tuple[str, str]]:
+    """Read the requested lines; the cursor is at the end of the log once they are taken."""
+    last = api.text(_path(namespace, pod, container, LogQuery(tail=1).query)) if asked.query else ""
+    text = api.text(_path(namespace, pod, container, asked.query)) if asked.tail != 0 else ""
+    return take_all(cursor, text, last, asked.since)
 
 
 Key = tuple[str, str]
@@ -225,7 +220,9 @@ class Follower:
         cursors: dict[Key, Cursor] = {}
         with Api(self.access) as api:
             pods = self.select(self._live.read(api))
-            yield from _all_lines(api, self.namespace, pods, self.asked, cursors, self.note)
+            # A log takes time, and nobody may want the others any more.
+            wanted = itertools.takewhile(lambda _: not self._ended.is_set(), pods)
+            yield from _all_lines(api, self.namespace, wanted, self.asked, cursors, self.note)
         self._start("logs", lambda: self._watch_pods(pods, cursors))
         while not self._ended.is_set() and (found := self._queue.get()) is not None:
             if isinstance(found, BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -225,12 +226,32 @@ def test_lines_of_two_pods() -> None:
         log_of(names[1]): Answer(b"2025-06-01T12:00:00.75Z b\n"),
     }
     with Server(answers) as server, Api(server.access) as api:
-        lines = read_logs(api, NAMESPACE, [first, second], LogQuery())
+        lines = list(read_logs(api, NAMESPACE, [first, second], LogQuery()))
     assert lines == [
         LogLine(service="web", pod=names[0], time="2025-06-01T12:00:00.5Z", text="a"),
         LogLine(service="web", pod=names[1], time="2025-06-01T12:00:00.75Z", text="b"),
         LogLine(service="web", pod=names[0], time="2025-06-01T12:00:02Z", text="c\x0b\u2028c"),
     ]
+
+
+def test_large_logs_are_no_lists_of_lines() -> None:
+    """All lines of all containers were in memory at once, which took five times the size of the logs."""
+    text = "".join(
+        f"2025-06-01T12:00:{number // 1000:02}.{number % 1000:03}Z {'x' * 100}\n" for number in range(20_000)
+    )
+
+    class Read(Api):
+        def text(self, path: str) -> str:
+            return text if "/log?" in path else ""
+
+    with Server() as server, Read(server.access) as api:
+        tracemalloc.start()
+        try:
+            count = sum(1 for _ in read_logs(api, NAMESPACE, [started(suffix=end) for end in "abc"], LogQuery()))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert (count, peak < len(text) / 2) == (60_000, True)
 
 
 def test_lines_of_a_container_that_others_added() -> None:
@@ -240,7 +261,7 @@ def test_lines_of_a_container_that_others_added() -> None:
         status["containerID"] = f"containerd://{number}"
     answer = Answer(b"2025-06-01T12:00:00Z a\n")
     with Server(otherwise=answer) as server, Api(server.access) as api:
-        lines = read_logs(api, NAMESPACE, [made], LogQuery())
+        lines = list(read_logs(api, NAMESPACE, [made], LogQuery()))
     assert sorted((line.service, line.container) for line in lines) == [("web", ""), ("web", "a-mesh")]
 
 
@@ -251,7 +272,7 @@ def test_lines_of_init_containers() -> None:
     made["spec"]["initContainers"] = [{"name": name} for name in names]
     made["status"]["initContainerStatuses"] = [{"name": name, "containerID": f"containerd://{name}"} for name in names]
     with Server(otherwise=Answer(b"2025-06-01T12:00:00Z a\n")) as server, Api(server.access) as api:
-        lines = read_logs(api, NAMESPACE, [made], LogQuery())
+        lines = list(read_logs(api, NAMESPACE, [made], LogQuery()))
     assert [(line.service, line.container) for line in lines] == [
         ("web", "pre-start-0"),
         ("web", "linkerd-proxy"),
@@ -282,7 +303,7 @@ def test_lines_of_a_one_off_pod() -> None:
     manifest = started()
     manifest["metadata"]["labels"] = {"dev.platform.com/run": "web"}
     with Server(otherwise=Answer(b"2025-06-01T12:00:00.5Z a\n")) as server, Api(server.access) as api:
-        (line,) = read_logs(api, NAMESPACE, [manifest], LogQuery())
+        (line,) = list(read_logs(api, NAMESPACE, [manifest], LogQuery()))
     assert (line.service, line.is_one_off) == ("web", True)
 
 
@@ -300,7 +321,7 @@ def test_what_is_asked(asked: LogQuery, query: str) -> None:
     """The server is asked for no more than is wanted."""
     manifest = started()
     with Server(otherwise=Answer(b"")) as server, Api(server.access) as api:
-        assert read_logs(api, NAMESPACE, [manifest], asked) == []
+        assert list(read_logs(api, NAMESPACE, [manifest], asked)) == []
     assert server.paths[-1] == log_of(manifest["metadata"]["name"], query)
 
 
@@ -308,7 +329,7 @@ def test_since_within_a_second() -> None:
     """The server counts in seconds; what is a part of one too early is left out."""
     body = "".join(f"{line}\n" for line in LINES).encode()
     with Server(otherwise=Answer(body)) as server, Api(server.access) as api:
-        lines = read_logs(api, NAMESPACE, [started()], LogQuery(since="2025-06-01T12:00:00.200000000Z"))
+        lines = list(read_logs(api, NAMESPACE, [started()], LogQuery(since="2025-06-01T12:00:00.200000000Z")))
     assert [line.text for line in lines] == ["two", "three", "four"]
 
 
@@ -324,7 +345,7 @@ def test_no_cluster_to_follow() -> None:
 def test_a_pod_that_goes_away(status: int) -> None:
     """A pod that has no log any more, or none yet, is not read."""
     with Server(otherwise=refusal(status, "gone")) as server, Api(server.access) as api:
-        assert read_logs(api, NAMESPACE, [started()], LogQuery()) == []
+        assert list(read_logs(api, NAMESPACE, [started()], LogQuery())) == []
 
 
 def test_a_node_that_does_not_answer() -> None:
@@ -335,9 +356,9 @@ def test_a_node_that_does_not_answer() -> None:
     read = Answer(f"{LINES[0]}\n".encode())
     answers = {log_of(first["metadata"]["name"]): lost, log_of(second["metadata"]["name"]): read}
     with Server(answers) as server, Api(server.access) as api:
-        lines = read_logs(api, NAMESPACE, [first, second], LogQuery(), notes.append)
+        lines = list(read_logs(api, NAMESPACE, [first, second], LogQuery(), notes.append))
         with pytest.raises(ApiError, match="i/o timeout"):
-            read_logs(api, NAMESPACE, [first], LogQuery())
+            list(read_logs(api, NAMESPACE, [first], LogQuery()))
     assert [line.text for line in lines] == ["one"]
     assert notes == [f"the log of {first['metadata']['name']} can't be read: dial tcp 10.0.0.7:10250: i/o timeout"]
 
@@ -345,7 +366,7 @@ def test_a_node_that_does_not_answer() -> None:
 def test_a_container_that_never_started() -> None:
     """Nothing is asked about it."""
     with Server() as server, Api(server.access) as api:
-        assert read_logs(api, NAMESPACE, [pod(replica_set(deployment()))], LogQuery()) == []
+        assert list(read_logs(api, NAMESPACE, [pod(replica_set(deployment()))], LogQuery())) == []
     assert server.paths == []
 
 
