@@ -18,6 +18,8 @@ from composeplat.system.threads import start_thread
 _INTERVAL_S = 0.1
 _MAX_BATCH_LINES = 5000
 _MAX_PENDING_LINES = 20_000
+#: A line, or a part of one, can have 16 KiB.
+_MAX_PENDING_CHARS = 4 * 1024 * 1024
 
 Line = tuple[str, str, str, str, bool, str]
 """Its time, service, pod and text, whether it is of a one-off pod, and the container, if it is not the service's."""
@@ -39,6 +41,7 @@ class Batches:
         self._source = source
         self._loop = asyncio.get_running_loop()
         self._pending: list[Line | str] = []
+        self._pending_chars = 0
         self._lock = threading.Lock()
         self._changed = asyncio.Event()
         self._may_read = threading.Event()
@@ -66,7 +69,8 @@ class Batches:
                 return
             with self._lock:
                 self._pending.append(line)
-                if len(self._pending) >= _MAX_PENDING_LINES:
+                self._pending_chars += _length(line)
+                if self._is_full:
                     self._may_read.clear()
             self._notify()
             self._may_read.wait()
@@ -74,7 +78,9 @@ class Batches:
 
     def _fail(self, error: Exception) -> None:
         with self._lock:
-            self._pending.append(str(error) if isinstance(error, ComposeplatError) else "the logs can't be read")
+            note = str(error) if isinstance(error, ComposeplatError) else "the logs can't be read"
+            self._pending.append(note)
+            self._pending_chars += len(note)
         self._end()
 
     def _end(self) -> None:
@@ -86,14 +92,23 @@ class Batches:
             with contextlib.suppress(RuntimeError):  # the loop has ended: nobody reads any more
                 self._loop.call_soon_threadsafe(self._changed.set)
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._pending) >= _MAX_PENDING_LINES or self._pending_chars >= _MAX_PENDING_CHARS
+
     def _take(self) -> bytes:
         with self._lock:
             taken, self._pending = self._pending[:_MAX_BATCH_LINES], self._pending[_MAX_BATCH_LINES:]
-            if len(self._pending) < _MAX_PENDING_LINES:
+            self._pending_chars -= sum(map(_length, taken))
+            if not self._is_full:
                 self._may_read.set()
         if self._pending:
             self._changed.set()
         return b"".join(_documents(taken))
+
+
+def _length(line: Line | str) -> int:
+    return len(line if isinstance(line, str) else line[3])
 
 
 def _documents(taken: list[Line | str]) -> Iterator[bytes]:

@@ -164,6 +164,18 @@ def test_dropped_lines(live: LivePage, tab: Tab) -> None:
     assert tab.run(COUNT) == "500 lines"
 
 
+def test_dropped_long_lines(live: LivePage, tab: Tab) -> None:
+    """The oldest lines are also dropped for their length: 100,000 long ones would fill the memory of the tab."""
+    live.fake.log += [line(number, text=f"{number:03} {'x' * 996}") for number in range(100)]
+    live.open("logs")
+    tab.wait_for(f"{COUNT} === '100 lines'")
+    tab.run("LogBuffer.MAX_CHARS = 50000")
+    live.fake.log += [line(100, text="the last")]
+
+    tab.wait_for(f"{COUNT} === '50 lines'")
+    tab.wait_for(f"{SHOWN}.at(-1) === 'the last'")
+
+
 def test_from_the_start(live: LivePage, tab: Tab) -> None:
     """At first the last lines are read; a button reads all, from the first on."""
     live.fake.log += [line(number) for number in range(3000)]

@@ -284,6 +284,15 @@ def test_logs_end_with_their_reader() -> None:
         assert logs.asked[0].tail is None
 
 
+def test_long_lines_for_a_reader_that_stops() -> None:
+    """Lines of 16 KiB took 320 MB of memory for each stream whose browser does not read."""
+    logs = LogLines(text="x" * 16_000)
+    with serving(site_of(environment(open_logs=logs.open))) as client, client.stream(f"{BASE}/logs") as documents:
+        next(documents)
+        time.sleep(2)
+        assert logs.taken * 16_000 < 50_000_000
+
+
 def test_a_tail_of_thousands_of_digits() -> None:
     logs = LogLines()
     with serving(site_of(environment(open_logs=logs.open))) as client:

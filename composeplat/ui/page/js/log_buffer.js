@@ -4,6 +4,8 @@
 
 class LogBuffer {
   static MAX_LINES = 100000;
+  // Lines can be long: without this limit, they would fill the memory of the tab.
+  static MAX_CHARS = 50000000;
 
   constructor() {
     this.clear();
@@ -16,6 +18,7 @@ class LogBuffer {
     this.first = 0;
     this.matches = null; // numbers of the lines that are shown; null: all are
     this.longest = 0;
+    this.chars = 0;
     this.latest = new Map(); // pod, service and container -> the time of its last line
     // Those whose first new line after a reconnection did not come yet -> whether a known line did.
     this.waiting = new Map();
@@ -69,12 +72,17 @@ class LogBuffer {
   push(line) {
     this.lines.push(line);
     this.longest = Math.max(this.longest, line.text.length);
+    this.chars += line.text.length;
     if (this.matches && this.isShown(line)) this.matches.push(this.first + this.lines.length - 1);
   }
 
   drop() {
-    const excess = this.lines.length - LogBuffer.MAX_LINES;
-    if (excess <= 0) return 0;
+    let excess = 0;
+    while (this.lines.length - excess > LogBuffer.MAX_LINES || this.chars > LogBuffer.MAX_CHARS) {
+      this.chars -= this.lines[excess].text.length;
+      excess += 1;
+    }
+    if (!excess) return 0;
     this.lines.splice(0, excess);
     this.first += excess;
     if (!this.matches) return excess;
