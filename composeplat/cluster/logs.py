@@ -43,8 +43,8 @@ from composeplat.system.threads import start_thread
 _RETRY_AFTER_S = 0.5
 #: Until others have ended, whose files are free then.
 _RETRY_WITHOUT_FILES_AFTER_S = 5.0
-#: For a slow reader.
-_MAX_BUFFERED_LINES = 10000
+#: For a slow reader; of the longest ones, these are 16 MiB.
+_MAX_BUFFERED_LINES = 1000
 
 
 @record(kw_only=True)

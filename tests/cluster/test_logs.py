@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -424,6 +425,23 @@ def test_connections_that_become_silent(silent_server: SilentServer) -> None:
     until(lambda: silent_server.follows > len(LINES) + 1)
     follower.stop()
     assert (texts, list(lines), notes) == (["one", "two", "three", "four"], [], [])
+
+
+def test_long_lines_for_a_slow_reader(silent_server: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for a reader of followed logs is bounded in bytes, too: 10,000 lines could have 160 MiB."""
+    read: list[int] = []
+
+    def written(*_: object) -> Iterator[LogPart]:
+        for number in range(20_000):
+            read.append(number)
+            yield LogPart(f"2025-06-01T12:00:00.{number:09}Z x")
+
+    monkeypatch.setattr(Api, "lines", written)
+    follower = follower_of(silent_server, [])
+    next(follower.lines())
+    time.sleep(1)
+    follower.stop()
+    assert len(read) * MAX_PART_BYTES < 32 * 1024 * 1024
 
 
 def test_a_server_that_becomes_silent(silent_server: SilentServer) -> None:
