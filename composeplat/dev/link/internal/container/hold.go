@@ -49,6 +49,8 @@ type agent struct {
 	trees  map[string]*keptTree
 	files  map[string]beneath.Place
 	synced bool
+	// turn is that of a container without markers.
+	turn turn
 }
 
 // A keptTree serves one stream at a time.
@@ -207,6 +209,9 @@ func (a *agent) serveControl(l *machineLink, stream *multiplexing.Stream) {
 	welcome := wire.Welcome{Boot: a.boot, Alive: running != nil}
 	if err := a.describeVolume(&welcome); err != nil {
 		welcome.Error = err.Error()
+	} else if id := a.takeTurn(hello.Source); id != "" {
+		welcome.Volume += "-" + id
+		welcome.Boot += "-" + id
 	}
 	l.sending.Lock()
 	err := wire.Send(stream, welcome)

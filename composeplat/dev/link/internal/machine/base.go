@@ -1,10 +1,16 @@
 package machine
 
 import (
+	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"google.golang.org/protobuf/proto"
@@ -114,4 +120,22 @@ func loadFileBase(state string, folder FolderConfig, boot string) fileBase {
 
 func (b fileBase) save(state string, folder FolderConfig) error {
 	return newRecord("file", state, folder).Save(b, nil)
+}
+
+// findSource returns the name of the folders that are synced. It stays with other mounts of the same project.
+func findSource(config *Config) (string, error) {
+	path := filepath.Join(config.State, "source")
+	id, err := os.ReadFile(path)
+	if err != nil || len(id) == 0 {
+		id = []byte(rand.Text())
+		if err := record.Replace(path, id, 0o600); err != nil {
+			return "", err
+		}
+	}
+	tops := map[string]bool{}
+	for _, folder := range config.Folders {
+		tops[cmp.Or(folder.Within, folder.Local)] = true
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append(slices.Sorted(maps.Keys(tops)), string(id)), "\x00")))
+	return hex.EncodeToString(sum[:10]), nil
 }

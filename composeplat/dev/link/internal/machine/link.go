@@ -44,6 +44,7 @@ type client struct {
 	config  *Config
 	events  *Events
 	name    string
+	source  string
 	session *session
 	folders []*folder
 	files   []*file
@@ -96,6 +97,11 @@ func (c *client) run(reach dialer) (int, error) {
 	if err := os.MkdirAll(config.State, 0o700); err != nil {
 		return 0, err
 	}
+	source, err := findSource(config)
+	if err != nil {
+		return 0, err
+	}
+	c.source = source
 	for number, folder := range config.Folders {
 		if folder.File {
 			c.files = append(c.files, &file{number: number, config: folder, state: config.State, events: events,
@@ -340,7 +346,7 @@ func (c *client) greet(ctx context.Context, link *wire.Link) (wire.Conn, wire.We
 	if err != nil {
 		return nil, welcome, err
 	}
-	if err := wire.Send(control, wire.Hello{Link: c.name, Session: c.session.id}); err != nil {
+	if err := wire.Send(control, wire.Hello{Link: c.name, Session: c.session.id, Source: c.source}); err != nil {
 		return nil, welcome, err
 	}
 	if err := wire.Receive(control, &welcome); err != nil {

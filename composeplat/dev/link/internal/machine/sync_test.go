@@ -64,6 +64,67 @@ func TestAFreshCloneIsNotFilledWithWhatAnOlderVolumeHolds(t *testing.T) {
 	equal(t, 1, w.count("replaced"))
 }
 
+// Two clones of a project took turns with one volume: the second turn of the first one brought it the files of the other.
+func TestAnotherCloneInBetweenChangesNothingHere(t *testing.T) {
+	t.Parallel()
+	for _, hasVolume := range []bool{true, false} {
+		t.Run(fmt.Sprint("volume ", hasVolume), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var markers []string
+			if hasVolume {
+				markers = []string{filepath.Join(w.root, "marker")}
+				write(t, markers[0], "volume\n")
+			}
+			w.hold(nil, markers...)
+			takeTurns(t, w, markers)
+		})
+	}
+}
+
+func takeTurns(t *testing.T, w *world, markers []string) {
+	first, second := w.local, filepath.Join(w.root, "clone")
+	conf := filepath.Join(w.root, "image", "conf")
+	turn := func(local string) {
+		w.local = local
+		w.config.Folders = []FolderConfig{
+			{Local: local, Remote: w.there(""), Within: local},
+			{Local: filepath.Join(local, "conf"), Remote: conf, Within: local, File: true},
+		}
+		w.startSynced()
+		time.Sleep(time.Second)
+		w.stop()
+	}
+	must(t, os.Mkdir(filepath.Dir(conf), 0o755))
+	for _, local := range []string{first, second} {
+		write(t, filepath.Join(local, "same"), "same")
+		write(t, filepath.Join(local, "code"), "of "+local)
+		write(t, filepath.Join(local, "conf"), "of "+local)
+	}
+	write(t, filepath.Join(first, "alone"), "x")
+	turn(first)
+	turn(second)
+	must(t, os.Remove(filepath.Join(second, "alone")))
+	if len(markers) > 0 {
+		w.hold(nil, markers...)
+	}
+	turn(second)
+	w.goes(w.there("alone"))
+	turn(first)
+	for _, name := range []string{"code", "conf"} {
+		equal(t, "of "+first, read(filepath.Join(first, name)))
+		equal(t, "of "+second, read(filepath.Join(second, name)))
+	}
+	equal(t, "x", read(filepath.Join(first, "alone")))
+	equal(t, "of "+first, read(w.there("code")))
+	equal(t, "of "+first, read(conf))
+	// A turn of the same one goes on where it ended.
+	must(t, os.Remove(filepath.Join(first, "same")))
+	turn(first)
+	w.goes(w.there("same"))
+	w.goes(filepath.Join(first, "same"))
+}
+
 func TestFirstSyncMarksTheVolumeUsed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -61,13 +61,16 @@ type Open struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Hello is the first message of the control stream, which the machine opens.
+// Hello is the first message of the control stream, which the machine opens. Source names the folders that it syncs: those
+// of a project on a machine.
 type Hello struct {
 	Link    string `json:"link"`
 	Session string `json:"session"`
+	Source  string `json:"source,omitempty"`
 }
 
-// Welcome answers a Hello. Fresh means that no machine has completed a sync with the volume yet.
+// Welcome answers a Hello. Fresh means that no machine has completed a sync with the volume yet. Boot and Volume are others
+// than before where another source was synced meanwhile.
 type Welcome struct {
 	Boot      string `json:"boot"`
 	Volume    string `json:"volume"`

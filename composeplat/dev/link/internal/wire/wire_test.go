@@ -232,7 +232,7 @@ func TestReceiveReadsNoByteAfterTheMessage(t *testing.T) {
 	var notice Notice
 	must(t, Receive(&stream, &hello))
 	must(t, Receive(&stream, &notice))
-	if hello != (Hello{"a", "b"}) || notice != (Notice{Reverse: 80, Why: "taken"}) || stream.String() != "rest" {
+	if hello != (Hello{Link: "a", Session: "b"}) || notice != (Notice{Reverse: 80, Why: "taken"}) || stream.String() != "rest" {
 		t.Fatalf("%+v, %+v, %q", hello, notice, stream.String())
 	}
 }
