@@ -96,7 +96,7 @@ func TestASingleFileThatMayNotBeWritten(t *testing.T) {
 }
 
 // A replaced link was overwritten by a replaced file with the name that the link got among the saved files; where that was the
-// name of a folder, or too long, the sync did not go on.
+// name of a folder, or too long, the sync stopped.
 func TestReplacedLinksBesideFilesOfTheirNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

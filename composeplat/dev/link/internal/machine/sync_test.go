@@ -118,7 +118,7 @@ func takeTurns(t *testing.T, w *world, markers []string) {
 	equal(t, "x", read(filepath.Join(first, "alone")))
 	equal(t, "of "+first, read(w.there("code")))
 	equal(t, "of "+first, read(conf))
-	// A turn of the same one goes on where it ended.
+	// A turn of the same one continues where it ended.
 	must(t, os.Remove(filepath.Join(first, "same")))
 	turn(first)
 	w.goes(w.there("same"))
