@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from composeplat.compose.model import Port, Service
 from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.origins import Checker, port_path
-from composeplat.names import clean, is_dns_label, is_label_key
+from composeplat.names import clean, is_dns_label, is_label_key, is_service_name
 from composeplat.plan.desired import Manifest
 from composeplat.plan.identity import Identity
 
@@ -72,13 +72,20 @@ def has_readiness_check(service: Service) -> bool:
 
 
 def own_name_aliases(service: Service, *, has_early_name: bool) -> list[Manifest]:
-    """Plan an entry of the pod's hosts file for its own name, if its health check uses that, or its only controller.
+    """Plan an entry of the pod's hosts file for its own names that its health check uses, or as its only controller.
 
     A name that leads to ready pods only would keep the check from passing that makes a pod ready.
     """
-    name = clean(service.name)
-    is_named = not has_early_name and (_checks_itself(service, name) or _is_own_controller(service, name))
-    return [{"ip": "127.0.0.1", "hostnames": [name]}] if is_named else []
+    own = () if has_early_name else _names_of_services(service)
+    names = [name for name in own if _checks_itself(service, name) or _is_own_controller(service, name)]
+    return [{"ip": "127.0.0.1", "hostnames": names}] if names else []
+
+
+def _names_of_services(service: Service) -> list[str]:
+    """Return the names that lead to a service by a Service: not a host name that its pods have themselves."""
+    of_pods = "" if service.workload_kind == "StatefulSet" else service.container.names.hostname
+    further = (name for name in service.networking.aliases if is_service_name(name) and name != of_pods)
+    return list(dict.fromkeys((clean(service.name), *further)))
 
 
 def _checks_itself(service: Service, name: str) -> bool:
