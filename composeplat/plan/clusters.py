@@ -1,6 +1,7 @@
 """Services that are the members of one cluster, such as three nodes of a database, each a service of its own.
 
-Owns how they are recognized: the same image, and each names the other in its environment or command.
+Owns how they are recognized: the same image, and each names the other in its environment or command, by any of its
+names.
 Must not plan their Services. It is apart because it is the one rule about Kubernetes that looks at what services say of
 each other: such members are ready only once they have met, so their names must lead to pods that are not ready.
 """
@@ -33,7 +34,7 @@ def find_members(project: Project) -> frozenset[str]:
 
 
 def _members_of(services: list[Service]) -> set[str]:
-    names = {clean(service.name): service.name for service in services}
+    names = {name: service.name for service in services for name in (*service.networking.aliases, clean(service.name))}
     mentions = {
         service.name: {names[name] for name in _names_in(service) if name in names} - {service.name}
         for service in services
