@@ -8,7 +8,7 @@ from composeplat.compose.model import Service, User
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
 from composeplat.compose.pod_model import InitHook
-from composeplat.plan.arguments import escape
+from composeplat.plan.arguments import plan_command
 from composeplat.plan.desired import Manifest
 from composeplat.plan.security import REFUSED, container_security
 
@@ -20,12 +20,12 @@ def plan_init_hooks(service: Service, settings: Settings, container: Manifest) -
     """Plan the containers of the hooks, by the container of the service."""
     shared = {name: container[name] for name in _SHARED if name in container}
     own: Manifest = {name: container[name] for name in ("image", "imagePullPolicy", "workingDir") if name in container}
-    command = {"command": [escape(arg) for arg in service.entrypoint]} if service.entrypoint else {}
     return [
         {
             "name": hook_name(index),
-            **({"image": hook.image} if hook.image else {**own, **command}),
-            **_fields(hook),
+            **({"image": hook.image} if hook.image else own),
+            **plan_command(None if hook.image else service.entrypoint, hook.command),
+            **({"workingDir": hook.working_dir} if hook.working_dir else {}),
             **shared,
             **_variables(hook, container),
             **_security(service, settings, hook),
@@ -38,11 +38,6 @@ def plan_init_hooks(service: Service, settings: Settings, container: Manifest) -
 def hook_name(index: int) -> str:
     """Name the container of a hook."""
     return f"pre-start-{index}"
-
-
-def _fields(hook: InitHook) -> Manifest:
-    fields: Manifest = {"args": [escape(arg) for arg in hook.command]} if hook.command else {}
-    return {**fields, **({"workingDir": hook.working_dir} if hook.working_dir else {})}
 
 
 def _variables(hook: InitHook, container: Manifest) -> Manifest:

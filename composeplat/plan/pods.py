@@ -17,7 +17,7 @@ from composeplat.compose.options import Settings
 from composeplat.compose.placeholders import has_late_registry
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import FILL_IMAGE, TOOLS_CONTAINER, clean
-from composeplat.plan.arguments import escape
+from composeplat.plan.arguments import escape, plan_command
 from composeplat.plan.container_options import add_pod_options, host_aliases, join_aliases, pull_policy
 from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
@@ -154,7 +154,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
 
 def _container(service: Service, inputs: PodInputs) -> Manifest:
     container: Manifest = {"name": clean(service.name), "image": inputs.image, **_pull_policy(service, inputs)}
-    container.update(with_limits(service, _command(service)))
+    container.update(with_limits(service, plan_command(service.entrypoint, service.command)))
     container.update(_terminal(service))
     if service.working_dir:
         container["workingDir"] = service.working_dir
@@ -182,20 +182,6 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
 def _pull_policy(service: Service, inputs: PodInputs) -> Manifest:
     is_loaded = isinstance(inputs.image, BuiltImage) and inputs.image.is_loaded
     return {"imagePullPolicy": inputs.settings.load_policy} if is_loaded else pull_policy(service)
-
-
-def _command(service: Service) -> Manifest:
-    """Map Compose's entrypoint to Kubernetes's command, and Compose's command to its args."""
-    fields: Manifest = {}
-    if service.entrypoint:
-        fields["command"] = [escape(arg) for arg in service.entrypoint]
-        if service.command:
-            fields["args"] = [escape(arg) for arg in service.command]
-    elif service.entrypoint == () and service.command:
-        fields["command"] = [escape(arg) for arg in service.command]
-    elif service.command:
-        fields["args"] = [escape(arg) for arg in service.command]
-    return fields
 
 
 def _terminal(service: Service) -> Manifest:
