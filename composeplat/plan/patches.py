@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from composeplat.compose.check_extensions import SCALED_KINDS
-from composeplat.compose.extension_model import Patch
+from composeplat.compose.extension_model import DELETE, DIRECTIVE, Patch
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey
 from composeplat.names import LABEL_PREFIX, clean, make_label
@@ -118,6 +118,10 @@ def _find_object(
 
 
 def _patched(checker: Checker, patch: Patch, desired: DesiredObject) -> DesiredObject:
+    if patch.value.get(DIRECTIVE) == DELETE:
+        message = "deletes the whole object, which stays as it is planned"
+        checker.add("invalid-patch", patch.origin, message, "leave it out", at_key=True)
+        return desired
     try:
         manifest: Manifest = merge(desired.manifest, patch.value)
     except BadPatch as error:
