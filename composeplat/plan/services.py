@@ -74,10 +74,13 @@ def has_readiness_check(service: Service) -> bool:
 def own_name_aliases(service: Service, *, has_early_name: bool) -> list[Manifest]:
     """Plan an entry of the pod's hosts file for its own names that its health check uses, or as its only controller.
 
-    A name that leads to ready pods only would keep the check from passing that makes a pod ready.
+    A name that leads to ready pods only would keep the check from passing that makes a pod ready. The names of the
+    other services in the pod are its own too.
     """
-    own = () if has_early_name else _names_of_services(service)
+    own = [] if has_early_name else _names_of_services(service)
     names = [name for name in own if _checks_itself(service, name) or _is_own_controller(service, name)]
+    others = [clean(member) for member in service.pod.members if member != service.name]
+    names += [name for name in others if _checks_itself(service, name)]
     return [{"ip": "127.0.0.1", "hostnames": names}] if names else []
 
 
