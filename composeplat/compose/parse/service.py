@@ -56,7 +56,8 @@ def parse_service(name: str, whole: Field) -> Service | None:
     section = _open(name, whole)
     if section is None:
         return None
-    image, build = section.get("image"), parse_build(section)
+    build = parse_build(section)
+    image = section.given("image") if build else section.get("image")
     is_inherited = whole.ctx.report.has_error(*whole.path, "extends")
     if image is None and section.get("build") is None and not is_inherited:
         key = whole.ctx.origins.key_at(*whole.path)
