@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from composeplat.compose.model import User
 from composeplat.compose.nodes import Scalar, Sequence
-from composeplat.compose.parse.fields import Section
+from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.user_names import NUMBERS_HINT, describe_unknown
 from composeplat.compose.values import parse_user, split_command
+
+_OPERATORS = ("&&", "||", "|", "&", ";", ">", ">>", "<", "2>&1")
 
 
 def parse_command(section: Section, key: str) -> tuple[str, ...] | None:
@@ -18,9 +20,22 @@ def parse_command(section: Section, key: str) -> tuple[str, ...] | None:
         # A list that has no valid entry is not an empty one.
         return found.texts() or (None if found.node.items else ())
     if isinstance(found.node, Scalar):
-        return found.value(split_command)
+        args = found.value(split_command)
+        _report_operator(found, found.node.text, args or ())
+        return args
     found.report_type("a text or a list")
     return None
+
+
+def _report_operator(place: Field, text: str, args: tuple[str, ...]) -> None:
+    """Warn of an operator of a shell that is an argument here, unless it is quoted; Compose's parser stops there."""
+    unquoted = set(text.split()).intersection(args)
+    found = next((operator for operator in _OPERATORS if operator in unquoted), "")
+    if not found and any(arg.endswith(";") for arg in unquoted):
+        found = ";"
+    if found:
+        message = f"has '{found}', which no shell reads: it is an argument, and Docker Compose ends the command there"
+        place.report("no-effect", message, "for a shell, write a list: [sh, -c, 'COMMANDS']")
 
 
 def parse_service_user(section: Section) -> User | None:
