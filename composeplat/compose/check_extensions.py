@@ -10,7 +10,7 @@ from composeplat.compose.model import NAMED, Service
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.diagnostics import dotted
 
-_SINGLE_WRITER = ("ReadWriteOnce", "ReadWriteOncePod")
+_SINGLE_NODE, _SINGLE_POD = "ReadWriteOnce", "ReadWriteOncePod"
 #: The kinds whose number of pods an autoscaler or `kubectl scale` changes.
 SCALED_KINDS = ("Deployment", "StatefulSet")
 
@@ -40,7 +40,9 @@ def _check_volumes(checker: Checker, service: Service) -> None:
     mounts = [(each.name, *found) for each in _members(checker, service) for found in enumerate(each.mounts)]
     for name, index, mount in mounts:
         volume = checker.project.volumes.get(mount.source) if mount.kind == NAMED else None
-        if volume is not None and not mount.read_only and volume.access_mode in _SINGLE_WRITER:
+        # Pods that only read a volume of one node all run there.
+        refused = (_SINGLE_POD,) if mount.read_only else (_SINGLE_NODE, _SINGLE_POD)
+        if volume is not None and volume.access_mode in refused:
             where = dotted(checker.origins.written_at(mount_path(name, index)))
             path = ("services", service.name, "x-autoscale")
             message = f"can't scale a service with a volume that has one writer: {where} mounts '{mount.source}'"

@@ -213,7 +213,7 @@ def shared_volumes(project: Project) -> dict[str, tuple[str, ...]]:
         # The containers of one pod share its node anyway.
         for source in () if service.runs_elsewhere else sorted(service.named_volumes | service.pod.volumes):
             users.setdefault(source, []).append(service)
-    shared = {name: services for name, services in users.items() if _is_shared(services)}
+    shared = {name: services for name, services in users.items() if _is_shared(services, project.volumes.get(name))}
     groups: list[tuple[set[str], set[str]]] = []
     for volume, services in shared.items():
         names, volumes = {s.name for s in services}, {volume}
@@ -225,8 +225,11 @@ def shared_volumes(project: Project) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(volumes)) for names, volumes in groups for name in names}
 
 
-def _is_shared(services: list[Service]) -> bool:
-    return len(services) > 1 or services[0].replicas > 1
+def _is_shared(services: list[Service], volume: Volume | None) -> bool:
+    """Whether several pods mount a volume; an autoscaler adds pods, which need one node only for a volume of one."""
+    is_bound = volume is not None and volume.access_mode == "ReadWriteOnce"
+    is_scaled = services[0].extensions.autoscale is not None and is_bound
+    return len(services) > 1 or services[0].replicas > 1 or is_scaled
 
 
 def volume_label(volume: str) -> str:
