@@ -128,7 +128,7 @@ def _devices(service: Section, reserved: Section | None) -> dict[str, int]:
     generic = reserved.get("generic_resources") if reserved else None
     for name, count in _generic(generic) if generic else ():
         found[name] = found.get(name, 0) + count
-    return found
+    return {name: count for name, count in found.items() if count}
 
 
 def _requests(whole: Field) -> list[tuple[str, int]]:
@@ -173,7 +173,8 @@ def _count(section: Section) -> int:
     if count is not None and isinstance(count.node, Scalar) and count.node.text in ("all", "-1"):
         _report_all(count, f"is {count.node.shown}")
     elif count is not None:
-        return count.value(_parse_count) or 1
+        number = count.value(_parse_count)
+        return 1 if number is None else number
     return max(1, len(list(ids.items()))) if ids is not None else 1
 
 
