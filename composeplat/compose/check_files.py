@@ -11,7 +11,7 @@ from composeplat.compose.model import Project, Service
 from composeplat.compose.origins import Checker, file_mount_path
 from composeplat.diagnostics import PathKey
 
-OTHERS_READ = 0o004
+_OTHERS_READ, _GROUP_READS = 0o004, 0o040
 
 
 def check_files(checker: Checker) -> None:
@@ -56,12 +56,26 @@ def _check_owner(checker: Checker, service: Service, mount: FileMount, path: Pat
         gid = checker.plain(str(mount.gid), (*written_at, "gid"))
         message = f"has a gid of {gid}, which has no effect: {why}"
         checker.add("no-effect", path, message, "let all read it: mode: 0444")
-    user = service.user.uid if service.user is not None else None
-    if user and not mount.mode & OTHERS_READ and group is None:
-        shown = checker.plain(str(user), ("services", service.name, "user"))
+    if not can_read(service, mount.mode):
+        shown = shown_user(checker, service)
         mode = checker.plain(f"{mount.mode:04o}", (*written_at, "mode"))
         message = f"has mode {mode} and belongs to root, so that user {shown} of the service can't read it"
         checker.add("unreadable-mount", path, message, f"let a group read it: gid: '{shown}', mode: 0440")
+
+
+def can_read(service: Service, mode: int) -> bool:
+    """Check that the user of a service can read a file of root; one that only the image knows counts as root."""
+    user = service.user
+    if user is None or not user.uid or service.file_group is not None or mode & _OTHERS_READ:
+        return True
+    # Images that are made for any user let it read by the group of root.
+    return bool(mode & _GROUP_READS) and (user.gid == 0 or 0 in service.container.groups)
+
+
+def shown_user(checker: Checker, service: Service) -> str:
+    """Return the number of a service's user, as the file has it."""
+    number = service.user.uid if service.user is not None else None
+    return checker.plain(str(number), ("services", service.name, "user"))
 
 
 def _check_unused(checker: Checker, project: Project) -> None:

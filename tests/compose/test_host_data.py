@@ -274,6 +274,7 @@ def test_nothing_is_published(project: Project) -> None:
     [
         ("'1000'", ["0] has mode 0600 in 'key'", "1] has mode 0640"]),
         ("'1000:1000'", ["0] has mode 0600 in 'key'", "1] has mode 0640"]),
+        ("'1000:0'", ["0] has mode 0600 in 'key'"]),
         ("'0'", []),
         ("root", []),
         ("''", []),

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from composeplat.compose.check_files import OTHERS_READ
+from composeplat.compose.check_files import can_read, shown_user
 from composeplat.compose.data_paths import find_program, is_database_file, looks_like_file
 from composeplat.compose.model import HOST, Build, HostFile, Mount, Project, Service
 from composeplat.compose.origins import Checker, literal_target, mount_path
@@ -89,11 +89,10 @@ def check_shared_data(checker: Checker, services: Iterable[Service], data: Mappi
 
 def _check_readable(checker: Checker, service: Service, mount: Mount, path: PathKey) -> None:
     """Report a file that the service's user can't read, as this machine's user could: it belongs to root in a pod."""
-    user = service.user.uid if service.user is not None else None
     listed = (mount.content.files if mount.content is not None else None) or ()
-    closed = next((file for file in listed if not file.mode & OTHERS_READ), None)
-    if user and closed is not None and service.file_group is None:
-        shown = checker.plain(str(user), ("services", service.name, "user"))
+    closed = next((file for file in listed if not can_read(service, file.mode)), None)
+    if closed is not None:
+        shown = shown_user(checker, service)
         name = f" in {quoted(closed.path)}" if closed.path else ""
         message = (
             f"has mode {closed.mode:04o}{name} and belongs to root, so that user {shown} of the service can't read it"
