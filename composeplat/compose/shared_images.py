@@ -24,10 +24,10 @@ def with_shared_images(project: Project) -> Project:
 
 
 def builders_of(project: Project) -> dict[tuple[str, ...], str]:
-    """Return the service that builds each image which has a name in the definition."""
+    """Return the service that builds each image which has a name in the definition; a job of its hook builds none."""
     builders: dict[tuple[str, ...], str] = {}
     for service in project.services.values():
-        if service.build is not None and service.image:
+        if service.build is not None and service.image and not service.container.image_of:
             builders.setdefault(image_identity(service.image), service.name)
     return builders
 

@@ -54,6 +54,20 @@ def test_another_image(project: Project, used: str) -> None:
     assert images_of(plan)["worker"] == used
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_image_of_a_service_with_hooks(project: Project, count: int) -> None:
+    """The service builds it, not the job that runs a hook before several replicas, whose image is no other."""
+    hooks = "pre_start: [{command: [migrate]}, {command: [check], image: shop, per_replica: true}]"
+    web, worker = f"web: {{build: ., image: shop, scale: {count}, {hooks}}}", "worker: {image: shop}"
+    plan = plan_of(project, f"services: {{{web}, {worker}}}", full=True, registry="r.example.com")
+
+    assert [image.service for image in plan.images] == ["web"]
+    assert {
+        image.service for service in plan.services for image in service.images if isinstance(image, BuiltImage)
+    } == {"web"}
+    assert plan.images_for({"worker"}) == plan.images
+
+
 def test_a_build_of_its_own(project: Project) -> None:
     """A service with a build runs what it builds, whatever the others build."""
     text = "services: {a: {build: ., image: shop}, b: {build: ., image: shop}, c: {image: shop}}"
