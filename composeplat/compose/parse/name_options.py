@@ -52,6 +52,8 @@ def _servers(section: Section) -> tuple[str, ...]:
 
 
 def _parse_address(text: str) -> str:
+    if "%" in text:
+        raise BadValue("must be an IP address without a zone, which is an interface of this machine")
     try:
         return str(ip_address(text.removeprefix("[").removesuffix("]")))
     except ValueError as error:
