@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+from composeplat.compose.init_jobs import without_init_jobs
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, Origins, annotation_path
 from composeplat.diagnostics import PathKey
@@ -98,7 +99,8 @@ class ProxyRoute:
 
 def check_proxy_routes(checker: Checker, endpoints: Iterable[EndpointPlan]) -> None:
     routed = {clean(service) for endpoint in endpoints for service, _ in endpoint.routes}
-    for service in checker.project.services.values():
+    # A job of a hook has the variables of its service.
+    for service in without_init_jobs(checker.project).services.values():
         route = find_proxy_route(checker.origins, service)
         if route and not is_published(service) and clean(service.name) not in routed:
             message = f"is a route of {route.proxy}, which reads it from Docker: here the service has no URL by it"
