@@ -53,7 +53,13 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
     with Api(planned.target.access) as api:
         workloads = read_workloads(api, plan)
         found = as_deployed(next(entry for entry in plan.services if entry.name == service), workloads)
-        pods = RunPods(api=api, namespace=plan.namespace, environment=plan.environment, service=found)
+        pods = RunPods(
+            api=api,
+            namespace=plan.namespace,
+            environment=plan.environment,
+            service=found,
+            aliases=plan.aliases_of(service),
+        )
         workload = pods.workload()
         if not no_deps:
             _check_dependencies(planned, found, workloads)

@@ -77,9 +77,19 @@ def _unescaped(arg: str) -> str:
 
 
 def make_pod(
-    workload: Object, owner: Object, options: RunOptions, *, name: str, args: Iterable[str], node: str = ""
+    workload: Object,
+    owner: Object,
+    options: RunOptions,
+    *,
+    name: str,
+    args: Iterable[str],
+    node: str = "",
+    aliases: Iterable[str] = (),
 ) -> Manifest:
-    """Make the pod; without a terminal of its own it only waits, and the command runs in it by ``exec``."""
+    """Make the pod; without a terminal of its own it only waits, and the command runs in it by ``exec``.
+
+    ``aliases`` are the further names of the services in the workload's pods.
+    """
     service = str(owner["metadata"]["name"])
     template = copy.deepcopy(pod_template(workload))
     head = template.get("metadata") or {}
@@ -93,7 +103,7 @@ def make_pod(
     template["spec"]["containers"] = [container_of(template["spec"], service)]
     first = own_init_containers(template, service)
     template["spec"].update({"initContainers": first} if first else {})
-    remove_own_names(template, str(workload["metadata"]["name"]))
+    remove_own_names(template, str(workload["metadata"]["name"]), aliases)
     spec = _pod_spec(template["spec"], workload, options, name, list(args))
     if node:
         _bind(spec, node)
@@ -105,17 +115,17 @@ def _annotations(head: Object) -> Object:
     return {key: value for key, value in (head.get("annotations") or {}).items() if key != SERVICES_ANNOTATION}
 
 
-def remove_own_names(template: Object, workload: str) -> None:
+def remove_own_names(template: Object, workload: str, aliases: Iterable[str] = ()) -> None:
     """Remove the names of a pod's own services as its own address: in a one-off pod they are the names of others."""
     annotations = (template.get("metadata") or {}).get("annotations") or {}
-    own = str(annotations.get(SERVICES_ANNOTATION, workload)).split(",")
-    aliases = [
+    own = {*str(annotations.get(SERVICES_ANNOTATION, workload)).split(","), *aliases}
+    entries = [
         {**alias, "hostnames": [name for name in alias.get("hostnames") or () if name not in own]}
         if alias["ip"] == _LOOPBACK
         else alias
         for alias in template["spec"].pop("hostAliases", ())
     ]
-    if kept := [alias for alias in aliases if alias["hostnames"]]:
+    if kept := [alias for alias in entries if alias["hostnames"]]:
         template["spec"]["hostAliases"] = kept
 
 

@@ -10,7 +10,7 @@ import contextlib
 import http.client
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from composeplat import progress
@@ -54,6 +54,8 @@ class RunPods:
     namespace: str
     environment: str
     service: ServicePlan
+    aliases: Collection[str] = ()
+    """The further names of the services in its pods."""
     _seen: dict[str, float] = field(default_factory=dict)
     _is_interrupted: bool = False
     """Whether a command was ended by its user."""
@@ -95,7 +97,8 @@ class RunPods:
         name = pod_name(self.service.cluster_name, secrets.token_hex(3))
         owner = self.api.get(api_path("Service", self.namespace, self.service.cluster_name))
         owner = {**owner, "apiVersion": "v1", "kind": "Service"}
-        manifest = make_pod(workload, owner, options, name=name, args=args, node=self._node(workload))
+        node = self._node(workload)
+        manifest = make_pod(workload, owner, options, name=name, args=args, node=node, aliases=self.aliases)
         return {**self.api.create(manifest), "apiVersion": "v1", "kind": "Pod"}
 
     def _node(self, workload: Object) -> str:

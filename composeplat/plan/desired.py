@@ -265,6 +265,12 @@ class Plan:
         workloads = {service.workload for service in self.services if service.name in names}
         return {*names, *(service.name for service in self.services if service.workload in workloads)}
 
+    def aliases_of(self, name: str) -> list[str]:
+        """Return the further names of a service, and of those that run in the same pods."""
+        names = self.with_pods_of((name,))
+        objects = (desired for service in self.services if service.name in names for desired in service.objects)
+        return [desired.name for desired in objects if desired.key.kind is ResourceKind.ALIAS]
+
     def with_restarted(self, names: Collection[str]) -> frozenset[str]:
         """Return the named services, and those that restart with them."""
         chosen = set(names)

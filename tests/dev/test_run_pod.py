@@ -108,20 +108,21 @@ def test_a_pod_that_no_service_selects() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "names"),
+    ("annotations", "aliases", "names"),
     [
-        pytest.param({}, ["api", "own"], id="alone"),
-        pytest.param({"dev.platform.com/services": "web,api"}, ["own"], id="of-two"),
+        pytest.param({}, [], ["api", "own"], id="alone"),
+        pytest.param({}, ["api"], ["own"], id="further-name"),
+        pytest.param({"dev.platform.com/services": "web,api"}, [], ["own"], id="of-two"),
     ],
 )
-def test_hosts_of_the_definition_stay(annotations: dict[str, str], names: list[str]) -> None:
+def test_hosts_of_the_definition_stay(annotations: dict[str, str], aliases: list[str], names: list[str]) -> None:
     """The names of the pod's services lead to others here; those of ``extra_hosts`` lead where they did."""
     made = workload()
     made["spec"]["template"]["metadata"]["annotations"] = annotations
     other = {"ip": "10.0.0.1", "hostnames": ["web"]}
     made["spec"]["template"]["spec"]["hostAliases"] = [{"ip": "127.0.0.1", "hostnames": ["web", "api", "own"]}, other]
 
-    spec = make_pod(made, OWNER, RunOptions(), name="web-run-1", args=["a"])["spec"]
+    spec = make_pod(made, OWNER, RunOptions(), name="web-run-1", args=["a"], aliases=aliases)["spec"]
 
     assert spec["hostAliases"] == [{"ip": "127.0.0.1", "hostnames": names}, other]
 

@@ -93,3 +93,19 @@ def test_the_port_behind_an_address(plan: Plan, number: int, expected: int) -> N
     (web,) = (service for service in plan.services if service.name == "web")
 
     assert web.container_port(number) == expected
+
+
+def test_further_names_of_the_services_in_a_pod(project: Project) -> None:
+    """In a one-off pod, they lead to the service and to its neighbors in the pod, not to that pod itself."""
+    text = (
+        "x-platform: {full: true}\n"
+        "services:\n"
+        "  web: {image: nginx, container_name: front}\n"
+        "  side: {image: nginx, network_mode: 'service:web', container_name: wing}\n"
+        "  other: {image: nginx, container_name: third}\n"
+    )
+    plan = project(text).read().plan
+    assert plan is not None
+
+    assert sorted(plan.aliases_of("web")) == sorted(plan.aliases_of("side")) == ["front", "wing"]
+    assert plan.aliases_of("other") == ["third"]
