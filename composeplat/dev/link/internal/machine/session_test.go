@@ -30,6 +30,30 @@ func (w *world) ends(status int) {
 	}
 }
 
+// An agent that acknowledged more than it was sent ended the session with a panic, and left the terminal raw.
+func TestMoreInputThanWasSentIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	s := newSession(&Config{})
+	frames := wire.NewFrames(here, wire.SessionLimits.Lookup)
+	s.pending, s.sent, s.frames = []byte("typed"), 2, frames
+	s.lock.Lock()
+	s.dropReceived(4)
+	s.lock.Unlock()
+	go s.sendInput(frames)
+	kind, body, err := wire.NewFrames(there, wire.SessionLimits.Lookup).Read()
+	must(t, err)
+	equal(t, wire.FrameInput, kind)
+	equal(t, "ped", string(body))
+	s.lock.Lock()
+	s.dropReceived(2)
+	equal(t, "ped", string(s.pending))
+	s.lock.Unlock()
+	s.detach()
+}
+
 func TestPipesAndStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -176,9 +176,9 @@ func (s *session) attach(frames *wire.Frames, reply wire.AttachReply) {
 	s.changed.Broadcast()
 }
 
-// dropReceived drops acknowledged input. The lock must be held.
+// dropReceived drops acknowledged input, of which an agent has no more than was sent. The lock must be held.
 func (s *session) dropReceived(received int64) {
-	if passed := received - s.at; passed > 0 && passed <= int64(len(s.pending)) {
+	if passed := received - s.at; passed > 0 && passed <= int64(len(s.pending)) && received <= s.sent {
 		s.pending = append([]byte(nil), s.pending[passed:]...)
 		s.at = received
 	}
