@@ -111,7 +111,11 @@ func (f *Folder) Folder(name string) (*Folder, error) {
 func (f *Folder) OpenFile(name string, flags int, mode fs.FileMode) (file *os.File, err error) {
 	err = f.inParent(name, func(parent *os.Root, last string) error {
 		if found, err := parent.Lstat(last); err == nil && !found.Mode().IsRegular() {
-			return &fs.PathError{Op: "open", Path: name, Err: errNotFollowed}
+			why := errNotFollowed
+			if flags&os.O_EXCL != 0 {
+				why = fs.ErrExist
+			}
+			return &fs.PathError{Op: "open", Path: name, Err: why}
 		}
 		// Nothing is truncated before it is known not to be reached by a link.
 		file, err = parent.OpenFile(last, flags&^os.O_TRUNC|nonblocking, mode.Perm())
