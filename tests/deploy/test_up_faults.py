@@ -37,14 +37,15 @@ services:
     stop_grace_period: 0
     volumes: ['./src:/app']
 """
-#: Writes files of its own in the container, and remembers in one of them how far it came.
+#: Writes files of its own in the container, and remembers in one of them how far it came. It always writes once: the
+#: writer before may have been killed after it had emptied a file.
 WRITER = """
 mkdir -p /app/there; n=$(cat /app/there/count 2>/dev/null || echo 0)
-while [ ! -e /tmp/over ]; do
+while
   n=$((n+1)); echo "there $n" > /app/there/f$((n % 40)); echo $n > /app/there/count
   [ $((n % 7)) = 0 ] && rm -f /app/there/f$(((n + 20) % 40))
-  usleep 50000
-done
+  [ ! -e /tmp/over ]
+do usleep 50000; done
 touch /tmp/ended
 """
 #: Killed, it may have emptied a file that it was about to write.
