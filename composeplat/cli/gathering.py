@@ -43,12 +43,8 @@ class Gathered:
     loaded: Loaded
     plan: Plan
     images: ImageAnswers
-    offered: Capabilities
+    check: Check
     is_offline: bool = False
-
-    @property
-    def check(self) -> Check:
-        return make_check(self.loaded, self.plan, self.images, self.offered)
 
 
 def gather(
@@ -56,13 +52,14 @@ def gather(
     *,
     offline: bool = False,
     asks_cluster: bool = True,
-    asks_images: bool = True,
+    images: ImageAnswers | None = None,
     files: tuple[str, ...] = (),
     contents: Mapping[str, bytes] = _ON_DISK,
 ) -> Gathered:
     """Read the definition, and ask the registries and the cluster; nothing is changed.
 
-    Numbers of users are asked for also without ``asks_images``: they belong to the definition.
+    With ``images``, these are the answers of registries. Numbers of users are asked for nevertheless: they belong to
+    the definition.
     With ``files``, these are read in place of those of the options or of ``COMPOSE_FILE``; ``contents`` has those that
     are not on the disk.
     """
@@ -90,8 +87,9 @@ def gather(
     check_built_scripts(checker, loaded.root)
     if offline:
         offered = replace(offered, notes=("images and the cluster were not asked: --offline",))
-    images = _ask_registries(loaded) if asks_images and not offline else {}
-    return Gathered(loaded, plan, images, offered, is_offline=offline)
+    if images is None:
+        images = {} if offline else _ask_registries(loaded)
+    return Gathered(loaded, plan, images, make_check(loaded, plan, images, offered), is_offline=offline)
 
 
 def _find_cluster(choice: Choice) -> tuple[Target | None, str]:

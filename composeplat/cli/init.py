@@ -38,7 +38,7 @@ from composeplat.system.records import record
 app = App()
 
 _MAX_LISTED = 8
-#: An entry of a round can make one of the next needed: three were seen.
+#: An entry of a round can make one of the next needed: at most three rounds were seen.
 _MAX_ROUNDS = 6
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
@@ -87,14 +87,18 @@ def _mend(mended: _Mended) -> _Mended:
 
     With entries, others may be needed: a service that was a job is a server then, with an address that others use.
     """
+    before, name = mended.text, _platform_file(mended.gathered.loaded.folder).name
+    entries: dict[Entry, None] = {}
     for _ in range(_MAX_ROUNDS):
-        mended, entries = _with_full_mode(mended)
-        gathered = mended.gathered
+        mended, first = _with_full_mode(mended)
         fixes = (entry for finding in _of_all_profiles(mended).all_findings for entry in finding.fix)
-        after = add_entries(mended.text, (*entries, *fixes), _platform_file(gathered.loaded.folder).name)
+        known = len(entries)
+        entries.update(dict.fromkeys((*first, *fixes)))
+        # All of them into the file as it was: so those of a service are together, and a new file is written as a whole.
+        after = add_entries(before, entries, name) if len(entries) > known else mended.text
         if after == mended.text:
             break
-        mended = replace(mended, text=after, gathered=_again(mended.choice, gathered, after))
+        mended = replace(mended, text=after, gathered=_again(mended.choice, mended.gathered, after))
     return mended
 
 
@@ -110,15 +114,14 @@ def _again(choice: Choice, gathered: Gathered, text: str) -> Gathered:
     """Read the definition again, with a text as its platform file, and with what the registries said."""
     path, names = _platform_file(gathered.loaded.folder), gathered.loaded.files
     names = names if _reads(gathered, path) or not text else (*names, str(path))
-    read = gather(
+    return gather(
         choice,
         offline=gathered.is_offline,
         asks_cluster=False,
-        asks_images=False,
+        images=gathered.images,
         files=names,
         contents={name: text.encode() for name in names if _is_same(name, path)},
     )
-    return replace(read, images=gathered.images)
 
 
 def _with_full_mode(mended: _Mended) -> tuple[_Mended, tuple[Entry, ...]]:

@@ -73,8 +73,14 @@ def _grouped(entries: list[Entry]) -> list[Entry]:
 
 
 def add_entries(text: str, entries: Iterable[Entry], name: str) -> str:
-    """Add entries to the text of the file; without a text, write a new one."""
-    wanted = list(dict.fromkeys(entries))
+    """Add entries to the text of the file; without a text, write a new one.
+
+    Of entries with the same key, the first counts.
+    """
+    by_key: dict[object, Entry] = {}
+    for entry in entries:
+        by_key.setdefault((entry.parent, entry.key) if entry.key else entry, entry)
+    wanted = list(by_key.values())
     if not wanted:
         return text
     if not text.strip():
