@@ -45,10 +45,11 @@ from composeplat.compatibility.url_rules import PublicUrl, find_public_urls, is_
 from composeplat.compatibility.volume_fixes import VolumeFixes
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.profiles import read_profiles
 from composeplat.compose.model import Service
-from composeplat.compose.nodes import Scalar, Sequence, find_node
+from composeplat.compose.nodes import find_node
 from composeplat.compose.shared_images import builders_of, image_identity
-from composeplat.diagnostics import Diagnostic
+from composeplat.diagnostics import Diagnostic, Report
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
@@ -170,14 +171,10 @@ class Fixes:
         """
         *parent, image = map(str, diagnostic.path)
         builder = builders_of(self._loaded.project)[image_identity(image)]
-        if not self._profiles_of(builder) <= self._profiles_of(parent[1]):
+        profiles = read_profiles(self._loaded.document, Report())
+        if not {*profiles.get(builder, ())} <= {*profiles.get(parent[1], ())}:
             return ()
         return (Entry(tuple(parent), f"{yaml_text(image)}: service:{builder}", f"The image that {builder} builds."),)
-
-    def _profiles_of(self, service: str) -> frozenset[str]:
-        node = find_node(self._loaded.document, "services", service, "profiles")
-        items = node.items if isinstance(node, Sequence) else ()
-        return frozenset(item.text for item in items if isinstance(item, Scalar))
 
     def _keep_running(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Restart a server that Docker restarts after failures: one with an address, a check or its data is no job."""

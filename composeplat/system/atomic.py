@@ -41,24 +41,12 @@ def create_private(path: Path, text: str) -> bool:
         except FileExistsError:
             return False
         except OSError:
-            # Such as FAT and folders shared with a virtual machine, which have no hard links.
-            return _create_in_place(path, text)
-    return True
-
-
-def _create_in_place(path: Path, text: str) -> bool:
-    try:
-        descriptor = os.open(path, _NEW_FILE, _PRIVATE_FILE)
-    except FileExistsError:
-        return False
-    try:
-        with open(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+            # Such as FAT and folders shared with a virtual machine, which have no hard links: the name is taken first.
+            try:
+                os.close(os.open(path, _NEW_FILE, _PRIVATE_FILE))
+            except FileExistsError:
+                return False
+            staged.replace(path)
     return True
 
 

@@ -80,7 +80,7 @@ def read_bytes(path: Path, *, limit: int, root: ProjectRoot | None = None) -> by
     With a ``root``, a file outside it is not opened; without, the user has named the file.
     """
     real = real_path(path)
-    if _is_below(real, _NEVER_READ) and not _is_below(real, _IN_MEMORY):
+    if _is_never_read(real):
         raise Unreadable("is a file of the system, not of a project")
     check_inside(path, root)
     try:
@@ -205,8 +205,12 @@ def is_system_path(path: Path, project: Iterable[str] = ()) -> bool:
 
 
 def _is_in_project(path: str, top: str) -> bool:
-    is_of_machine = top in ("/", *SYSTEM_PATHS) or (_is_below(top, _NEVER_READ) and not _is_below(top, _IN_MEMORY))
+    is_of_machine = top in ("/", *SYSTEM_PATHS) or _is_never_read(top)
     return not is_of_machine and is_inside(top, resolve(path))
+
+
+def _is_never_read(text: str) -> bool:
+    return _is_below(text, _NEVER_READ) and not _is_below(text, _IN_MEMORY)
 
 
 def _is_below(text: str, folders: tuple[str, ...]) -> bool:
