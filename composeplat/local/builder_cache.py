@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from composeplat.diagnostics import ComposeplatError
+from composeplat.local.clients import run_client
 from composeplat.system.records import record
 
 #: The name by which buildx knows the builder.
 BUILDER_NAME = "composeplat"
-_TIMEOUT_S = 300.0
 _SIZE = re.compile(r"([0-9.]+)([kMGT]?)B")
 _POWERS = {unit: 1000**power for power, unit in enumerate(("", "k", "M", "G", "T"))}
 
@@ -55,16 +53,7 @@ class BuilderCache:
             instances.mkdir()
             (instances / BUILDER_NAME).write_text(buildx_instance(self.socket), encoding="utf-8")
             command = [str(self.buildx), args[0], "--builder", BUILDER_NAME, *args[1:]]
-            variables = {**self.environment, "BUILDX_CONFIG": folder}
-            try:
-                done = subprocess.run(
-                    command, env=variables, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-                )
-            except subprocess.TimeoutExpired as error:
-                raise ComposeplatError(f"buildx {args[0]} did not end within {_TIMEOUT_S:.0f} s") from error
-        if done.returncode:
-            raise ComposeplatError(f"buildx {args[0]} failed: {done.stderr.strip()[-300:]}")
-        return done.stdout
+            return run_client(command, f"buildx {args[0]}", {**self.environment, "BUILDX_CONFIG": folder})
 
 
 def parse_size(text: str) -> int:

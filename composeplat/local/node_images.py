@@ -6,15 +6,13 @@ Must not know what workloads name: the images that they need next are given.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from composeplat.diagnostics import ComposeplatError
+from composeplat.local.clients import run_client
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system.records import record
 
-_TIMEOUT_S = 300.0
 #: A row of the list of images: the name, the type, the digest and the size.
 _ROW = re.compile(r"(\S+) +\S+ +(sha256:\w+) +([\d.]+) (\w+)")
 _UNITS = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
@@ -46,13 +44,7 @@ class NodeImages:
 
     def _run(self, *args: str) -> str:
         command = [str(self.client), "--address", str(self.socket), "--namespace", "k8s.io", *args]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise ComposeplatError(f"ctr {' '.join(args[:2])} did not end within {_TIMEOUT_S:.0f} s") from error
-        if done.returncode:
-            raise ComposeplatError(f"ctr {' '.join(args[:2])} failed: {done.stderr.strip()[-300:]}")
-        return done.stdout
+        return run_client(command, f"ctr {' '.join(args[:2])}")
 
 
 def parse_images(listed: str) -> list[NodeImage]:

@@ -273,8 +273,7 @@ def test_programs_that_do_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     program = tmp_path / "slow"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
-    for module in ("builder_cache", "node_images"):
-        monkeypatch.setattr(f"composeplat.local.{module}._TIMEOUT_S", 0.1)
+    monkeypatch.setattr("composeplat.local.clients._TIMEOUT_S", 0.1)
 
     with pytest.raises(ComposeplatError, match=r"^buildx prune did not end within 0 s$"):
         BuilderCache(program, tmp_path / "socket", {"PATH": "/bin:/usr/bin"}).delete()
