@@ -112,22 +112,30 @@ func (c *cycle) addProblems(side string, content *core.Entry) {
 }
 
 // limitProblems returns the first problems of each side, and how many more there are.
-func limitProblems(all []problem) (few []problem) {
+func limitProblems(all []problem) []problem {
 	slices.SortFunc(all, func(left, right problem) int {
 		return cmp.Or(strings.Compare(left.side, right.side), strings.Compare(left.path, right.path), strings.Compare(left.why, right.why))
 	})
-	count := map[string]int{}
+	few, more := limit(all, func(found problem) string { return found.side })
+	for side, count := range more {
+		few = append(few, problem{side, "", fmt.Sprintf("%d more files and links can't be synced", count)})
+	}
+	return few
+}
+
+// limit returns the first maxProblems of each group, and how many more there are of groups with more.
+func limit[Found any, Group comparable](all []Found, group func(Found) Group) (few []Found, more map[Group]int) {
+	count := map[Group]int{}
 	for _, found := range all {
-		if count[found.side]++; count[found.side] <= maxProblems {
+		if count[group(found)]++; count[group(found)] <= maxProblems {
 			few = append(few, found)
 		}
 	}
-	for side, found := range count {
-		if found > maxProblems {
-			few = append(few, problem{side, "", fmt.Sprintf("%d more files and links can't be synced", found-maxProblems)})
-		}
+	for of := range count {
+		count[of] -= maxProblems
 	}
-	return few
+	maps.DeleteFunc(count, func(_ Group, left int) bool { return left <= 0 })
+	return few, count
 }
 
 type done struct {
@@ -423,22 +431,17 @@ func (c *cycle) emitConflicts(now []conflict) {
 
 // limitConflicts returns the first conflicts with copies and the first without, and how many more there are: a container can
 // create any number of them.
-func limitConflicts(all []conflict) (few []conflict) {
+func limitConflicts(all []conflict) []conflict {
 	slices.SortFunc(all, func(left, right conflict) int { return strings.Compare(left.path, right.path) })
-	count, rest := map[bool]int{}, map[bool]conflict{}
-	for _, found := range all {
-		hasCopy := found.kept != ""
-		if count[hasCopy]++; count[hasCopy] <= maxProblems {
-			few = append(few, found)
-			continue
-		}
-		more := conflict{more: count[hasCopy] - maxProblems}
+	few, more := limit(all, func(found conflict) bool { return found.kept != "" })
+	for hasCopy, count := range more {
+		rest := conflict{more: count}
 		if hasCopy {
-			more.kept = "*.conflict-*"
+			rest.kept = "*.conflict-*"
 		}
-		rest[hasCopy] = more
+		few = append(few, rest)
 	}
-	return slices.AppendSeq(few, maps.Values(rest))
+	return few
 }
 
 // hasNewConflict reports whether a conflict waits to be reported.

@@ -100,9 +100,7 @@ func TestASingleFileThatMayNotBeWritten(t *testing.T) {
 func TestReplacedLinksBesideFilesOfTheirNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	marker := filepath.Join(w.root, "marker")
-	write(t, marker, "volume\n")
-	write(t, marker+".used", "")
+	marker := w.usedVolume()
 	long := strings.Repeat("x", 254)
 	files := []string{"a.link", "b.link/file"}
 	links := map[string]string{"a": "to a", "b": "to b", "c": "to c", "c.link/c": "to c/c", long: "to long"}
@@ -135,9 +133,7 @@ func TestReplacedLinksBesideFilesOfTheirNames(t *testing.T) {
 func TestReplacedOfManyFolders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	marker := filepath.Join(w.root, "marker")
-	write(t, marker, "volume\n")
-	write(t, marker+".used", "")
+	marker := w.usedVolume()
 	w.config.Folders = nil
 	for number := range 8 {
 		name := fmt.Sprint(number)

@@ -30,9 +30,7 @@ func TestFirstSyncTakesLocalAndDeletesNothing(t *testing.T) {
 func TestAFreshCloneIsNotFilledWithWhatAnOlderVolumeHolds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	marker := filepath.Join(w.root, "marker")
-	write(t, marker, "volume\n")
-	write(t, marker+".used", "")
+	marker := w.usedVolume()
 	for number := range 30 {
 		write(t, w.here(fmt.Sprintf("src/%d", number)), "local")
 		write(t, w.there(fmt.Sprintf("src/%d", number)), fmt.Sprint("edited there ", number))

@@ -93,6 +93,15 @@ func newWorld(t *testing.T) *world {
 func (w *world) here(name string) string  { return filepath.Join(w.local, name) }
 func (w *world) there(name string) string { return filepath.Join(w.root, "there", name) }
 
+// usedVolume makes the marker of a volume that a machine was synced with, and returns its path.
+func (w *world) usedVolume() string {
+	w.t.Helper()
+	marker := filepath.Join(w.root, "marker")
+	write(w.t, marker, "volume\n")
+	write(w.t, marker+".used", "")
+	return marker
+}
+
 // hold starts the agent, as a container that is restarted.
 func (w *world) hold(change func(*exec.Cmd), markers ...string) {
 	w.t.Helper()
