@@ -1,7 +1,8 @@
 """Random changes of a definition and of the cluster: a preview that leaves Pulumi out, or gives it a part, is right.
 
 Each round changes something, and compares the preview with one that gives Pulumi everything. After the deploy, one that
-gives it everything finds nothing to change. A deploy may be interrupted or killed before.
+gives it everything finds nothing to change. A deploy may be interrupted or killed before. In the end, the objects in
+the cluster are those of a new environment with the same definition: nothing is left of the rounds.
 """
 
 from __future__ import annotations
@@ -12,17 +13,52 @@ import random
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
+from composeplat.local.cluster import LocalCluster
 from tests.conftest import ENDURANCE, has_long_round
-from tests.deploy.conftest import Environment, Ran
+from tests.deploy.conftest import Environment, Ran, an_environment
 from tests.deploy.definition_changes import EDITS, Definition, initial, settle
 from tests.deploy.test_no_change import SWITCH, comparable
 
 SEEDS, ROUNDS = ((1, 2, 3), 40) if ENDURANCE else ((1,), 3)
+KINDS = (
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    ("v1", "Service"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "PersistentVolumeClaim"),
+    ("networking.k8s.io/v1", "Ingress"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+)
+#: What the cluster sets, and a label that is a person's.
+BY_CLUSTER = {
+    "batch.kubernetes.io/controller-uid",
+    "clusterIP",
+    "clusterIPs",
+    "controller-uid",
+    "creationTimestamp",
+    "deployment.kubernetes.io/revision",
+    "deprecated.daemonset.template.generation",
+    "dev.platform.com/salt",
+    "generation",
+    "managedFields",
+    "mine",
+    "resourceVersion",
+    "status",
+    "uid",
+    "volumeName",
+}
+OF_BOUND_CLAIM = re.compile(r"pv\.kubernetes\.io/|volume(\.beta)?\.kubernetes\.io/")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 
 
@@ -96,9 +132,34 @@ def write(environment: Environment, definition: Definition, pick: random.Random)
     return f"conf/a.conf: {content}, TAG={tag}"
 
 
+# the objects ----------------------------------------------------------------------------------------------------------
+
+
+def manifests(environment: Environment) -> list[str]:
+    """Return the lines of all objects but pods and the history, without what differs from cluster to cluster."""
+    return [
+        line
+        for version, kind in KINDS
+        for found in sorted(environment.objects(version, kind), key=lambda found: str(found["metadata"]["name"]))
+        if not found["metadata"]["name"].startswith("platform-history.")
+        for line in lines_of(f"{kind}/{found['metadata']['name']}", found, environment.namespace)
+    ]
+
+
+def lines_of(path: str, value: Any, namespace: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key in sorted(key for key in value if key not in BY_CLUSTER and not OF_BOUND_CLAIM.match(key)):
+            yield from lines_of(f"{path}.{key}", value[key], namespace)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from lines_of(f"{path}.{index}", item, namespace)
+    else:
+        yield re.sub(r"[0-9a-f]{8,}\S*", "HASH", f"{path}: {value}".replace(namespace, "NAMESPACE"))
+
+
 @has_long_round
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_changes(environment: Environment, seed: int) -> None:
+def test_random_changes(environment: Environment, cluster: LocalCluster, tmp_path: Path, seed: int) -> None:
     pick = random.Random(seed)  # noqa: S311 -- nothing is kept secret by it
     definition, done = initial(), []
     environment.variables["KEY"] = "k"
@@ -120,3 +181,11 @@ def test_random_changes(environment: Environment, seed: int) -> None:
         environment.deploy().expect()
         after = environment.platform("preview", "--diff", **{SWITCH: "false"}).expect()
         assert "no changes" in after.stderr + after.stdout, f"{history}\n{after.stdout}\n{after.stderr}"
+
+    # What a person has changed in an object, only this restores.
+    environment.deploy("", "--refresh").expect()
+    with an_environment(cluster, environment.folder, tmp_path / "new") as new:
+        new.variables |= {name: environment.variables[name] for name in ("KEY", "TAG")}
+        new.deploy().expect()
+        left = list(difflib.unified_diff(manifests(new), manifests(environment), "new", "changed", lineterm="", n=0))
+    assert not left, "\n".join([*done, *left])
