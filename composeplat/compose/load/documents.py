@@ -68,9 +68,7 @@ class Documents:
             for raw in nodes:
                 self.of_sources[raw.span.source.order] = variables
                 node = interpolate(raw, variables, self.report, self.references) if self.substitute else raw
-                node = self._with_includes(node, variables)
-                if self._extends is not None:
-                    node = self._extends.apply(node, real_path(path), variables)
+                node = self._with_includes(node, real_path(path), variables)
                 whole = node if whole is None else merge(whole, node, self.report)
             self._trail.pop()
         return self._nothing(texts[0][0]) if whole is None else whole
@@ -80,18 +78,24 @@ class Documents:
         name = os.path.relpath(path, self.sources.request.folder) if path != "-" else "<stdin>"
         return Mapping(Span(Source(name=name, base=Path(), order=1)))
 
-    def _with_includes(self, node: Node, variables: Variables) -> Node:
-        """Merge a file into its includes: the file wins."""
-        include = node.get("include") if isinstance(node, Mapping) else None
-        if include is None or not isinstance(node, Mapping) or (isinstance(include, Scalar) and include.is_null):
-            return node
+    def _with_includes(self, node: Node, path: str, variables: Variables) -> Node:
+        """Merge a file into its includes: the file wins, with what its services extend."""
         under: Node | None = None
-        for item in Field(Context(self.report, variables), include, ("include",)).items("a list of files"):
+        include = node.get("include") if isinstance(node, Mapping) else None
+        if isinstance(node, Mapping) and include is not None and not (isinstance(include, Scalar) and include.is_null):
+            under = self._includes(Field(Context(self.report, variables), include, ("include",)), variables)
+            node = _without(node, ("include",))
+        if self._extends is not None:
+            node = self._extends.apply(node, path, variables, under)
+        return node if under is None else merge(under, node, self.report)
+
+    def _includes(self, include: Field, variables: Variables) -> Node | None:
+        under: Node | None = None
+        for item in include.items("a list of files"):
             part = self._include(item, variables)
             if part is not None:
                 under = part if under is None else _merge_includes(under, part, self.report)
-        own = _without(node, ("include",))
-        return own if under is None else merge(under, own, self.report)
+        return under
 
     def _include(self, item: Field, variables: Variables) -> Node | None:
         self._included += 1

@@ -16,7 +16,7 @@ from pathlib import Path
 from composeplat.compose.interpolate import interpolate
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.merge import merge, merge_service
-from composeplat.compose.nodes import Mapping, Node, Scalar
+from composeplat.compose.nodes import Mapping, Node, Scalar, find_node
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.values import is_address, parse_path
 from composeplat.compose.variables import VariableReferences, Variables
@@ -41,6 +41,8 @@ class _File:
     path: str
     services: Mapping
     variables: Variables
+    included: Mapping
+    """The services of the files that it includes."""
     merged: dict[str, Node] = field(default_factory=dict)
 
 
@@ -63,14 +65,15 @@ class Extends:
         self._files: dict[tuple[str, int], _File | None] = {}
         self._size = 0
 
-    def apply(self, document: Node, path: str, variables: Variables) -> Node:
-        """Return a file's document with each service merged over the one that it extends."""
+    def apply(self, document: Node, path: str, variables: Variables, included: Node | None) -> Node:
+        """Return a file's document with each service merged over the one that it extends, here or in an include."""
         services = document.get("services") if isinstance(document, Mapping) else None
         if not isinstance(document, Mapping) or not isinstance(services, Mapping):
             return document
         if not any(isinstance(service, Mapping) and "extends" in service for _, service in services):
             return document
-        file = _File(path, services, variables)
+        others = find_node(included, "services")
+        file = _File(path, services, variables, others if isinstance(others, Mapping) else Mapping(services.span))
         merged = {name: (key, self._merged(file, name, ((path, name),))) for name, (key, _) in services.entries.items()}
         entries = dict(document.entries)
         entries["services"] = (document.key("services"), Mapping(services.span, merged, services.tag, services.size))
@@ -83,6 +86,14 @@ class Extends:
                 service = self._extended(file, name, service, trail)
             file.merged[name] = service
         return file.merged[name]
+
+    def _with_included(self, file: _File, name: str, trail: tuple[Step, ...]) -> Node:
+        """Return a service, merged over the one of its name in an include."""
+        below = file.included.get(name)
+        if below is not None and name not in file.services:
+            return below
+        own = self._merged(file, name, trail)
+        return own if below is None else merge_service(name, below, own, self._report)
 
     def _extended(self, file: _File, name: str, service: Mapping, trail: tuple[Step, ...]) -> Node:
         entries = {key: entry for key, entry in service.entries.items() if key != "extends"}
@@ -109,7 +120,7 @@ class Extends:
         step = base_file.path, reference.text() or ""
         if not self._is_allowed(reference, step, trail):
             return None
-        base = self._merged(base_file, step[1], (*trail, step))
+        base = self._with_included(base_file, step[1], (*trail, step))
         if place is not None:
             base = _with_context_of(whole.node, base)
         return base if self._fits(reference, base) else None
@@ -117,11 +128,12 @@ class Extends:
     def _is_service(self, reference: Field, file: _File, *, is_own: bool) -> bool:
         """Report a service that the file does not have."""
         name = reference.text()
-        if name is None or name in file.services:
+        if name is None or name in file.services or name in file.included:
             return name is not None
         where = "this file" if is_own else f"'{self._sources.shown(file.path)}'"
         message = f"names {reference.node.shown}, which is not a service of {where}"
-        hint = self._report.near(name, file.services.entries) or _listed(file.services.entries)
+        names = [*file.services.entries, *file.included.entries]
+        hint = self._report.near(name, names) or _listed(names)
         other = "; name the file of another service with 'file'" if is_own else ""
         reference.report("undefined-service", message, f"{hint}{other}".removeprefix("; "))
         return False
@@ -170,7 +182,7 @@ class Extends:
             whole = node if whole is None else merge(whole, node, self._report)
         services = whole.get("services") if isinstance(whole, Mapping) else None
         if isinstance(services, Mapping):
-            return _File(real_path(path), services, variables)
+            return _File(real_path(path), services, variables, Mapping(services.span))
         if self._sources.complete:
             place.report("no-services", f"names {place.node.shown}, which has no services")
         return None
