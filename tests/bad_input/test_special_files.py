@@ -7,18 +7,21 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from composeplat.compose.load import load
+from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import Request
 from composeplat.plan import make_plan
 from tests.conftest import Folder, Project, Reading
 
 SERVICES = "services: {web: {image: nginx}}\n"
 NOBODY = 65534
+LONG = f"./{'n' * 300}/app"
 
 
 def make_folder(path: Path) -> None:
@@ -344,6 +347,41 @@ def test_no_permission(text: str, message: str, project: Project) -> None:
 
     expected = [message]
     assert expected == messages
+
+
+@pytest.mark.parametrize(
+    ("build", "rights", "message"),
+    [
+        ("./app", without_rights, "names a folder that may not be read by this user: './app'"),
+        (LONG, contextlib.nullcontext, f"names a folder that can't be read (file name too long): '{LONG[:59]}…'"),
+    ],
+)
+def test_a_build_context_that_may_not_be_looked_at(
+    build: str, rights: Callable[[], AbstractContextManager[None]], message: str, project: Project
+) -> None:
+    """A build context in a folder that this user may not open, as root has made it, is an error that says so."""
+    folder = project({"compose.yaml": f"services: {{web: {{build: {build}}}}}", "app/Dockerfile": ""})
+    loaded = folder.read().loaded
+    builds = {name: service.build for name, service in loaded.project.services.items() if service.build}
+    folder.path.chmod(0o700)
+
+    with rights():
+        check_builds(builds, loaded.origins, loaded.report)
+
+    (error,) = loaded.report.sorted()
+    assert (error.message, error.hint) == (f"services.web.build {message}", "")
+
+
+def test_a_database_in_a_folder_that_may_not_be_looked_at(project: Project) -> None:
+    """A built service can mount a database of a folder that a container has made for root alone."""
+    text = "services: {web: {build: ., volumes: ['./data/app.db:/app.db']}}"
+    folder = project({"data/app.db": "", "Dockerfile": ""})
+    folder.path.chmod(0o700)
+
+    with without_rights():
+        messages = folder.read("-", standard_input=text.encode()).messages
+
+    assert messages == []
 
 
 def refusing(function: Callable[..., Any], refused: Path) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -48,6 +49,17 @@ def secrets_of_files(build: Build) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _refuse_folder(place: str) -> files.Unreadable | None:
+    """Return why a path is no folder that this user can look at."""
+    try:
+        is_folder = stat.S_ISDIR(os.stat(files.real_path(place)).st_mode)
+    except files.Unreadable as error:
+        return error
+    except OSError as error:
+        return files.Unreadable(files.reason_of(error), missing=isinstance(error, FileNotFoundError))
+    return None if is_folder else files.Unreadable("is no folder", missing=True)
+
+
 class _Checker:
     def __init__(
         self,
@@ -82,12 +94,13 @@ class _Checker:
                     self._say("missing-path", ("ssh", index), f"names a key that does not exist: {quoted(path)}")
 
     def _is_folder(self, keys: tuple[str | int, ...], place: str) -> bool:
-        if os.path.isdir(place):
+        refused = _refuse_folder(place)
+        if refused is None:
             return True
-        reason = "is no folder" if os.path.exists(place) else "does not exist"
         shown = self.origins.shown(*self.path, *keys)
-        hint = case_hint(place) or "create it, or correct the path"
-        self._say("missing-path", keys, f"names a folder that {reason}: {shown}", hint)
+        hint = (case_hint(place) or "create it, or correct the path") if refused.missing else ""
+        code = "missing-path" if refused.missing else "unreadable-file"
+        self._say(code, keys, f"names a folder that {refused.reason}: {shown}", hint)
         return False
 
     def _check_links(self, keys: tuple[str | int, ...], place: str) -> None:
@@ -108,11 +121,11 @@ class _Checker:
             except files.Unreadable as error:
                 if self.build.dockerfile:
                     shown = self.origins.shown(*self.path, *keys)
-                    hint = case_hint(path) or "it is relative to the context"
+                    hint = (case_hint(path) or "it is relative to the context") if error.missing else error.hint
                     message = f"names a file that {error.reason}: {shown}"
                 else:
                     keys = ("context",)
-                    hint = "write one, or name it with 'dockerfile'"
+                    hint = "write one, or name it with 'dockerfile'" if error.missing else error.hint
                     if other := other_case(path):
                         hint = f"rename {quoted(other)}: case matters on Linux"
                     message = f"names a folder whose Dockerfile {error.reason}"

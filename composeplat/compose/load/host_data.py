@@ -129,7 +129,7 @@ def _is_database(mount: Mount, root: ProjectRoot) -> bool:
     if not is_database_file(source.name):
         return False
     if mount.content is None:
-        return root.allows(source) and source.is_file()
+        return root.allows(source) and os.path.isfile(source)
     return not mount.content.is_folder and all(map(_is_sqlite, mount.content.files or ()))
 
 

@@ -18,7 +18,7 @@ def other_case(path: str | os.PathLike[str]) -> str:
     On macOS and Windows both are usually the same file.
     """
     place = Path(path)
-    while not place.parent.is_dir() and place.parent != place:
+    while not os.path.isdir(place.parent) and place.parent != place:
         place = place.parent
     try:
         found = [name for name in os.listdir(place.parent) if name.casefold() == place.name.casefold()]
