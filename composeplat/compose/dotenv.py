@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -79,10 +79,10 @@ def evaluate_lines(
     parsed: EnvLines,
     lookup: Lookup,
     report: Report,
-    earlier: Mapping[str, str] | None = None,
+    earlier: Lookup = lambda _: None,
     place: Lookup = lambda _: None,
 ) -> dict[str, str]:
-    """Return the values; substitutions use ``lookup``, then earlier lines, then ``earlier`` files, then ``place``.
+    """Return the values; substitutions use ``lookup``, then earlier lines, then ``earlier`` layers, then ``place``.
 
     A line that sets a variable of the place, as in ``PLATFORM_DOMAIN=${PLATFORM_DOMAIN:-local}``, lacks its value.
     """
@@ -91,7 +91,7 @@ def evaluate_lines(
     def look(name: str, *, line: str) -> str | None:
         found = lookup(name)
         if found is None:
-            found = values.get(name, (earlier or {}).get(name))
+            found = values[name] if name in values else earlier(name)
         return place(name) if found is None and name != line else found
 
     length = 0

@@ -66,9 +66,14 @@ class Variables:
 
     def with_defaults(self, label: str, more: Mapping[str, str]) -> Variables:
         """Add a layer above the platform's: the variables of an included file's own env file."""
-        before = tuple(layer for layer in self.layers if layer[0] != PLATFORM)
-        after = tuple(layer for layer in self.layers if layer[0] == PLATFORM)
-        return replace(self, layers=(*before, (label, more), *after))
+        above, platform = self.split()
+        return replace(self, layers=(*above.layers, (label, more), *platform.layers))
+
+    def split(self) -> tuple[Variables, Variables]:
+        """Return the layers above those of the platform, and these."""
+        above = tuple(layer for layer in self.layers if layer[0] != PLATFORM)
+        platform = tuple(layer for layer in self.layers if layer[0] == PLATFORM)
+        return replace(self, layers=above), replace(self, layers=platform)
 
     def with_built_in(self, environment: str, namespace: str, domain: str) -> Variables:
         """Add the built-in variables: Compose's project name above all layers, ours in the platform's."""

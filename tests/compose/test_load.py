@@ -325,6 +325,20 @@ def test_a_folder_in_the_place_of_an_env_file(project: Project) -> None:
     assert project(files).read().messages == []
 
 
+def test_a_line_of_an_env_file_before_the_platform(project: Project) -> None:
+    """A variable of the platform is below those of env files, also where another line refers to it."""
+    env = "TAG=file\nIMAGE=app:$TAG\nUSED=$OTHER\n"
+    platform = {"TAG": "platform", "OTHER": "platform"}
+    web = "services: {web: {image: '$IMAGE', command: $USED}}"
+
+    own = project({"compose.yaml": web, ".env": env}).read(platform=platform)
+    included = project({"compose.yaml": "include: [part/a.yaml]", "part/a.yaml": web, "part/.env": env})
+
+    for reading in (own, included.read(platform=platform)):
+        assert image(reading) == "app:file"
+        assert reading.loaded.project.services["web"].command == ("platform",)
+
+
 def test_named_env_files(project: Project) -> None:
     """Named env files take the place of the one beside the definition, later ones over earlier ones."""
     files = {

@@ -62,7 +62,7 @@ class Content(Checker):
         for index, file in enumerate(service.env_files):
             found = self._env_file(file.path, raw=file.raw)
             if isinstance(found, EnvLines):
-                values = evaluate_lines(found, self._lookup(service), self.report, earlier=merged)
+                values = evaluate_lines(found, self._lookup(service), self.report, earlier=merged.get)
                 merged.update(
                     {name: value for name, value in values.items() if self._is_accepted(name, service, index)}
                 )

@@ -58,7 +58,7 @@ class _LabelFiles(Checker):
                 hint = "create it, or correct the path" if lines.missing else lines.hint
                 self.add(lines.code or "unreadable-file", place, message, hint)
             return {}
-        return evaluate_lines(lines, lambda _: None, self.report, earlier=earlier) if lines else {}
+        return evaluate_lines(lines, lambda _: None, self.report, earlier=earlier.get) if lines else {}
 
     def _lines(self, path: str) -> EnvLines | files.Unreadable | None:
         try:

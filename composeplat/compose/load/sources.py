@@ -123,7 +123,9 @@ class Sources:
         else:
             content = files.capped(given, MAX_ENV_FILE_BYTES)
         parsed = self.env_lines(content, path)
-        return evaluate_lines(parsed, variables.lookup, self.report, place=place) if parsed else {}
+        # The lines are above the platform's variables, also for each other.
+        above, platform = variables.split()
+        return evaluate_lines(parsed, above.lookup, self.report, platform.lookup, place) if parsed else {}
 
     def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
         """Parse an env file; None if it is not text, which is reported."""
