@@ -356,6 +356,26 @@ def test_named_env_files(project: Project) -> None:
     assert image(project(files, COMPOSE_ENV_FILES="one.env", OTHER="x").read(env_files=("two.env",))) == "app:two"
 
 
+def test_a_line_of_an_env_file_before_earlier_files(project: Project) -> None:
+    """A later env file refers to its own lines before those of earlier files, as the definition does."""
+    files = {
+        "compose.yaml": "services: {web: {image: '$IMAGE', command: $USED}}",
+        "including.yaml": "include: [{path: compose.yaml, env_file: [one.env, two.env]}]",
+        "one.env": "TAG=one\nOTHER=from-one\n",
+        "two.env": "TAG=two\nIMAGE=app:$TAG\nUSED=$OTHER\n",
+    }
+    folder = project(files)
+
+    named = folder.read(env_files=("one.env", "two.env"))
+    included = folder.read("including.yaml")
+    by_shell = project(files, COMPOSE_ENV_FILES="one.env,two.env").read()
+
+    for reading in (named, included, by_shell):
+        assert image(reading) == "app:two"
+        assert reading.loaded.project.services["web"].command == ("from-one",)
+    assert image(project(files, TAG="shell").read(env_files=("one.env", "two.env"))) == "app:shell"
+
+
 def test_a_named_env_file_that_is_missing(project: Project) -> None:
     """An env file that is named must be there."""
     assert project(TAGGED).read(env_files=("none.env",)).messages == [

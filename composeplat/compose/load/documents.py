@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from composeplat.compose.dotenv import Lookup
 from composeplat.compose.interpolate import interpolate
 from composeplat.compose.load.extends import Extends, local_path, real_path
 from composeplat.compose.load.sources import Sources
@@ -111,7 +112,7 @@ class Documents:
         more: dict[str, str] = {}
         for place, path in include.env_files:
             if path != os.devnull:
-                more.update(self._env(place, path, variables.with_defaults("include", more)))
+                more.update(self._env(place, path, variables, more.get))
         node = self.join(texts, variables.with_defaults("include", more) if more else variables)
         # Its tags are for its own files.
         node = apply_tags(node, self.report)
@@ -151,11 +152,11 @@ class Documents:
         place.report("outside-project", f"names {place.node.shown}, which is outside the project", self.root.fix)
         return ""
 
-    def _env(self, place: Field | None, path: str, variables: Variables) -> dict[str, str]:
+    def _env(self, place: Field | None, path: str, variables: Variables, earlier: Lookup) -> dict[str, str]:
         if place is None:
             return self.sources.env(path, variables, self.root)
         try:
-            return self.sources.read_env(path, variables, self.root)
+            return self.sources.read_env(path, variables, self.root, earlier=earlier)
         except files.Unreadable as error:
             hint = error.hint or (self.sources.similar_files(Path(path)) if error.missing else "")
             self._report_unreadable(place, error, hint)

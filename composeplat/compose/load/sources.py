@@ -105,17 +105,27 @@ class Sources:
         return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
     def env(
-        self, path: str, variables: Variables, root: ProjectRoot | None, place: Lookup = lambda _: None
+        self,
+        path: str,
+        variables: Variables,
+        root: ProjectRoot | None,
+        place: Lookup = lambda _: None,
+        earlier: Lookup = lambda _: None,
     ) -> dict[str, str]:
         """Read an env file with variables of the definition; report one that can't be read."""
         try:
-            return self.read_env(path, variables, root, place)
+            return self.read_env(path, variables, root, place, earlier)
         except files.Unreadable as error:
             self._report_unreadable(path, Path(os.path.dirname(path)), error)
             return {}
 
     def read_env(
-        self, path: str, variables: Variables, root: ProjectRoot | None, place: Lookup = lambda _: None
+        self,
+        path: str,
+        variables: Variables,
+        root: ProjectRoot | None,
+        place: Lookup = lambda _: None,
+        earlier: Lookup = lambda _: None,
     ) -> dict[str, str]:
         given = self.request.env_contents.get(path)
         if given is None:
@@ -123,9 +133,14 @@ class Sources:
         else:
             content = files.capped(given, MAX_ENV_FILE_BYTES)
         parsed = self.env_lines(content, path)
-        # The lines are above the platform's variables, also for each other.
+        # The lines are above earlier files and the platform's variables, also for each other.
         above, platform = variables.split()
-        return evaluate_lines(parsed, above.lookup, self.report, platform.lookup, place) if parsed else {}
+
+        def below(name: str) -> str | None:
+            found = earlier(name)
+            return platform.lookup(name) if found is None else found
+
+        return evaluate_lines(parsed, above.lookup, self.report, below, place) if parsed else {}
 
     def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
         """Parse an env file; None if it is not text, which is reported."""

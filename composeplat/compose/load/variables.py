@@ -123,11 +123,12 @@ def _named_env_files(request: Request, shell: Variables) -> list[str]:
 def _layered(
     request: Request, paths: list[str], root: ProjectRoot | None, sources: Sources, place: Lookup
 ) -> Variables:
-    """Read env files in layers; each may refer to variables of earlier ones."""
+    """Read env files in layers; each may refer to variables of earlier ones, below its own lines."""
+    shell = Variables.from_layers(request.shell, {}, request.platform)
     read: list[tuple[str, Mapping[str, str]]] = []
     for path in paths:
-        variables = Variables.from_files(request.shell, read, request.platform)
-        read.append((sources.shown(path), sources.env(path, variables, root, place)))
+        earlier = Variables.from_files({}, read, {}).lookup
+        read.append((sources.shown(path), sources.env(path, shell, root, place, earlier)))
     return Variables.from_files(request.shell, read, request.platform)
 
 
