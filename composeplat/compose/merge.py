@@ -108,7 +108,8 @@ def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Nod
             _report_removed_mounts(base.items, over.items, path, report)
             # First each alone: what counts of a list is the last entry of a name, also where the other list has it.
             earlier, later = _deduplicate(base.items, path), _deduplicate(over.items, path)
-            items = _deduplicate([*_replaced_by(later, earlier, path), *new_entries(later, earlier)], path)
+            added = new_entries(later, earlier) if _pattern(path) not in IDENTITIES else later
+            items = _deduplicate([*_replaced_by(later, earlier, path), *added], path)
             return Sequence(over.span, items, "", base.size + over.size)
         case Scalar(), Scalar():
             return over

@@ -688,6 +688,18 @@ def test_bare_names_in_an_included_file(project: Project) -> None:
     assert "hunter22" in reading.loaded.references.confidential
 
 
+def test_bare_names_of_a_file_that_is_included_twice(project: Project) -> None:
+    """A name without a value has that of the first include, as all that two includes set."""
+    files = {
+        "compose.yaml": "include: [{path: web.yaml, env_file: one.env}, {path: web.yaml, env_file: two.env}]",
+        "web.yaml": "services: {web: {image: nginx, environment: [A, B]}}",
+        "one.env": "A=one\nB=one\n",
+        "two.env": "A=two\n",
+    }
+
+    assert variables(project(files).read()) == {"A": "one", "B": "one"}
+
+
 def test_several_files_of_one_include(project: Project) -> None:
     """The files of one entry are laid over one another."""
     folder = project(
