@@ -1,9 +1,13 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http/httptrace"
 	"sync"
@@ -25,9 +29,12 @@ type waits struct {
 	lock       sync.Mutex
 	connection net.Conn
 	streams    int
+	// failure is why the output could not be written.
+	failure error
 }
 
-// stream runs a command with the streams in options.
+// stream runs a command with the streams in options. It ends where the output can't be written, as on a full disk: the client
+// library drops the rest of it, and returns the status of the command.
 func stream(ctx context.Context, run remotecommand.Executor, options remotecommand.StreamOptions) error {
 	w := &waits{}
 	ctx, end := context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: w.setConnection}))
@@ -37,13 +44,33 @@ func stream(ctx context.Context, run remotecommand.Executor, options remotecomma
 		options.Stdin = &waitingReader{Reader: options.Stdin, waits: w}
 	}
 	if options.Stdout != nil {
-		options.Stdout = &waitingWriter{options.Stdout, w}
+		options.Stdout = &waitingWriter{options.Stdout, w, func(err error) {
+			w.fail(err)
+			end()
+		}}
 	}
 	if options.Stderr != nil {
-		options.Stderr = &waitingWriter{options.Stderr, w}
+		options.Stderr = &waitingWriter{options.Stderr, w, func(error) {}}
 	}
 	go w.keepOpen(ctx)
-	return run.StreamWithContext(ctx, options)
+	err := run.StreamWithContext(ctx, options)
+	return cmp.Or(w.outputFailure(), err)
+}
+
+func (w *waits) fail(err error) {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.failure = cmp.Or(w.failure, fmt.Errorf("the output can't be written: %w", err))
+}
+
+func (w *waits) outputFailure() error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.failure
 }
 
 func (w *waits) setConnection(got httptrace.GotConnInfo) {
@@ -86,12 +113,17 @@ func (w *waits) extend(now time.Time) {
 type waitingWriter struct {
 	io.Writer
 	waits *waits
+	fail  func(error)
 }
 
 func (w *waitingWriter) Write(text []byte) (int, error) {
 	w.waits.add(1)
 	defer w.waits.add(-1)
-	return w.Writer.Write(text)
+	length, err := w.Writer.Write(text)
+	if err != nil {
+		w.fail(err)
+	}
+	return length, err
 }
 
 // waitingReader counts as a stream that waits once it has given something: buffers on the way take megabytes, so nothing

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ const aWait = 65 * time.Second
 const (
 	inputChannel  = 0
 	outputChannel = 1
+	errorsChannel = 2
 	statusChannel = 3
 )
 
@@ -87,6 +89,51 @@ func TestOutputThatIsPausedForLongArrives(t *testing.T) {
 	if output.length != len(large) {
 		t.Fatalf("%d of %d bytes", output.length, len(large))
 	}
+}
+
+// A dump into a full disk was cut off, and its command had succeeded.
+func TestOutputThatCanNotBeWrittenIsAnError(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	closed := make(chan error, 1)
+	server := upgrading(t, func(connection *websocket.Conn) {
+		send(t, connection, outputChannel, []byte("a dump"))
+		_, _, err := connection.ReadMessage()
+		closed <- err
+	})
+	err = streamOver(t, server, remotecommand.StreamOptions{Stdout: full})
+	if err == nil || err.Error() != "the output can't be written: no space left on device" {
+		t.Fatal(err)
+	}
+	if explained := explainLoss(err); explained.Error() != err.Error() {
+		t.Fatal(explained)
+	}
+	// The command ends with its connection, and need not come to its own end.
+	if <-closed == nil {
+		t.Fatal("the connection is still used")
+	}
+}
+
+func TestErrorsThatCanNotBeWrittenAreNone(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	server := upgrading(t, func(connection *websocket.Conn) {
+		go func() { _, _, _ = connection.ReadMessage() }()
+		send(t, connection, errorsChannel, []byte("a note"))
+		send(t, connection, outputChannel, []byte("a dump"))
+		succeed(t, connection)
+	})
+	var output bytes.Buffer
+	must(t, streamOver(t, server, remotecommand.StreamOptions{Stdout: &output, Stderr: full}))
+	equal(t, "a dump", output.String())
 }
 
 func TestInputThatIsNotReadForLongArrives(t *testing.T) {
