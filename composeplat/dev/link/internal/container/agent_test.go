@@ -177,6 +177,36 @@ func TestAnotherSessionEndsTheOneBefore(t *testing.T) {
 	}
 }
 
+// It was started beside that of the next link, and had its ports; or it took the place of it.
+func TestASessionWhoseLinkIsLostBeforeItsTurnIsNotStarted(t *testing.T) {
+	served := newAgent(t)
+	folder := t.TempDir()
+	session := func(id, script string) wire.Session {
+		return wire.Session{ID: id, Command: []string{"sh", "-c", script}, Directory: folder}
+	}
+	first := linked(t, served, "first", "one")
+	_, v := first.run(session("one", "trap 'sleep 1; exit' HUP; echo ready; while :; do sleep 0.02; done"))
+	v.shows("ready")
+	second := linked(t, served, "second", "two")
+	waiting := second.open("session", session("two", "echo started > two; exec sleep 100"))
+	time.Sleep(200 * time.Millisecond)
+	must(t, second.link.Close())
+	eventually(t, "the second link is gone", func() bool {
+		served.lock.Lock()
+		defer served.lock.Unlock()
+		return served.current == nil
+	})
+	third := linked(t, served, "third", "three")
+	_, v = third.run(session("three", "sleep 0.5; cat two; echo ready; read line"))
+	v.shows("ready")
+	if _, err := os.Stat(filepath.Join(folder, "two")); err == nil || served.session.id != "three" {
+		t.Errorf("the second command runs; the session is %q", served.session.id)
+	}
+	if !isClosed(waiting) {
+		t.Error("the second stream is open")
+	}
+}
+
 func TestNoticesReachTheSession(t *testing.T) {
 	served := newAgent(t)
 	m := linked(t, served, "machine", "id")

@@ -150,7 +150,7 @@ func (a *agent) serveStream(l *machineLink, stream *multiplexing.Stream) {
 		}
 		stream.Close()
 	case "session":
-		a.serveSession(open.Body, stream)
+		a.serveSession(l, open.Body, stream)
 	case "forward":
 		serveForward(open.Body, stream)
 	case "reverse":
@@ -379,7 +379,7 @@ func (a *agent) serveFile(path string, stream *multiplexing.Stream) {
 	}
 }
 
-func (a *agent) serveSession(body json.RawMessage, stream *multiplexing.Stream) {
+func (a *agent) serveSession(l *machineLink, body json.RawMessage, stream *multiplexing.Stream) {
 	defer stream.Close()
 	var wanted wire.Session
 	if err := json.Unmarshal(body, &wanted); err != nil {
@@ -393,6 +393,11 @@ func (a *agent) serveSession(body json.RawMessage, stream *multiplexing.Stream) 
 		<-ending
 	}
 	a.lock.Lock()
+	if a.current != l {
+		// The link was lost or replaced meanwhile: its command would run beside that of the next one.
+		a.lock.Unlock()
+		return
+	}
 	running := a.session
 	fresh := running == nil || running.id != wanted.ID
 	if fresh {
