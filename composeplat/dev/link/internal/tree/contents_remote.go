@@ -97,7 +97,7 @@ func (r *Remote) Put(digest []byte, piece *Piece) (bool, error) {
 		return false, err
 	}
 	var reply putAnswer
-	err = r.askJSON(framePut, request, &reply)
+	err = r.askJSON(framePut, request, &reply, 0)
 	return reply.Staged, err
 }
 

@@ -3,12 +3,15 @@ package tree
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
 
 	"composeplat/link/internal/wire"
 )
@@ -72,5 +75,88 @@ func TestEntriesOfManyAnswers(t *testing.T) {
 	Walk("", remote.view.Content, func(string, *core.Entry) { count++ })
 	if !errors.Is(err, ErrLost) {
 		t.Errorf("%d entries are taken", count)
+	}
+}
+
+// repeated is an answer that begins and ends with texts, and has as many parts between as make it long.
+func repeated(begin string, part func(number int) string, end string) []byte {
+	var body bytes.Buffer
+	body.WriteString("\x00\x00\x00\x00" + begin)
+	for number := 0; body.Len() < 48<<20; number++ {
+		body.WriteString(part(number))
+	}
+	body.WriteString(end)
+	binary.BigEndian.PutUint32(body.Bytes(), uint32(body.Len()-4))
+	return body.Bytes()
+}
+
+// A few bytes of an answer were values that take up to forty times that.
+func TestAnswersOfManyValuesTakeNoMemory(t *testing.T) {
+	digest := make([]byte, 20)
+	reason := func(number int) string { return fmt.Sprintf(`"%x":"",`, number) }
+	hashes, err := packMessages(stageAnswer{Needed: []int{0}}, []*rsync.Signature{})
+	must(t, err)
+	signature := append(binary.AppendUvarint(nil, 24<<20), bytes.Repeat([]byte{3<<3 | 2, 0}, 12<<20)...)
+	for name, attack := range map[string]struct {
+		answer []byte
+		ask    func(*Remote) error
+	}{
+		"modes": {
+			repeated(`{"modes":{`, func(number int) string { return fmt.Sprintf(`"%x" :1,`, number) }, `"":1}}`),
+			func(r *Remote) (err error) { _, err = r.Scan(context.Background(), true); return err },
+		},
+		"needed": {
+			repeated(`{"needed":[`, func(int) string { return "0," }, "0]}"),
+			func(r *Remote) (err error) { _, _, _, err = r.Stage([]string{"a"}, [][]byte{digest}); return err },
+		},
+		"copies": {
+			repeated(`{"had":[`, func(int) string { return "true," }, "true]}")[4:],
+			func(r *Remote) (err error) { _, err = r.StageCopies([]string{"a"}, [][]byte{digest}); return err },
+		},
+		"refused modes": {
+			repeated(`{"refused":{`, reason, `"":""}}`)[4:],
+			func(r *Remote) (err error) { _, err = r.SetModes(map[string]uint32{"a": 0o600}); return err },
+		},
+		"refused modes of changes": {
+			repeated(`{"refused":{`, reason, `"":""}}`),
+			func(r *Remote) (err error) { _, err = r.Transition(context.Background(), nil, Additions{}); return err },
+		},
+		"hashes": {
+			append(hashes, signature...),
+			func(r *Remote) (err error) { _, _, _, err = r.Stage([]string{"a"}, [][]byte{digest}); return err },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			remote := answered(t, func(int, byte) []byte { return attack.answer })
+			var err error
+			used := peak(func() { err = attack.ask(remote) })
+			isRefused := errors.Is(err, ErrLost) && strings.Contains(err.Error(), "more than")
+			if !isRefused || used > uint64(8*len(attack.answer)) {
+				t.Errorf("%d MiB for an answer of %d MiB, %v", used>>20, len(attack.answer)>>20, err)
+			}
+		})
+	}
+}
+
+func TestHeadsHaveAsManyValuesAsTheyMay(t *testing.T) {
+	for text, values := range map[string]int{
+		`{}`: 0, `7`: 0, `{"a":1}`: 0, `{"a":1,"b":2}`: 1, `["a,b","c\",d",{},",\\",0]`: 4, `"a,`: 0, `"a\`: 0,
+	} {
+		if counted := countMore([]byte(text)); counted != values {
+			t.Errorf("%s: %d", text, counted)
+		}
+	}
+}
+
+func TestSignaturesWithWholeHashesAreTaken(t *testing.T) {
+	whole := &rsync.BlockHash{Weak: 1, Strong: make([]byte, 20)}
+	for fine, hashes := range map[bool][]*rsync.BlockHash{true: {whole, whole}, false: {whole, {Weak: 1, Strong: []byte{1}}}} {
+		body, err := packMessages(struct{}{}, []*rsync.Signature{{BlockSize: 2, LastBlockSize: 1, Hashes: hashes}})
+		must(t, err)
+		in := bytes.NewReader(body)
+		must(t, wire.ReceiveHead(in, &struct{}{}))
+		if found, err := unpackMessages(in, newSignature, 1); (err == nil) != fine || fine && len(found[0].Hashes) != 2 {
+			t.Errorf("%v: %v, %v", fine, found, err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -173,6 +174,42 @@ type modesAnswer struct {
 	Refused map[string]string `json:"refused,omitempty"`
 }
 
+// receiveHead reads the head of an answer, of which a list or an object may have so many values: each takes far more memory
+// than bytes.
+func receiveHead(in *bytes.Reader, head any, values int) error {
+	raw, err := wire.ReceiveRaw(in)
+	if err != nil {
+		return err
+	}
+	return decodeHead(raw, head, values)
+}
+
+func decodeHead(raw []byte, head any, values int) error {
+	if countMore(raw) > values+maxFields {
+		return fmt.Errorf("more than %d values", values)
+	}
+	return json.Unmarshal(raw, head)
+}
+
+// maxFields is how many fields a head may have beside the one with values.
+const maxFields = 8
+
+// countMore counts the values of JSON that follow others: the commas that are in no text.
+func countMore(raw []byte) (more int) {
+	isText := false
+	for at := 0; at < len(raw); at++ {
+		switch {
+		case raw[at] == '"':
+			isText = !isText
+		case isText && raw[at] == '\\':
+			at++
+		case !isText && raw[at] == ',':
+			more++
+		}
+	}
+	return more
+}
+
 // packMessages returns a JSON head followed by messages.
 func packMessages[M proto.Message](head any, messages []M) ([]byte, error) {
 	var out bytes.Buffer
@@ -220,8 +257,36 @@ func countEntries(message proto.Message, raw []byte) int {
 		return 1 + countInFields(raw, 2, 3, 0)
 	case *core.Archive:
 		return 1 + countInFields(raw, 1, 1, 0)
+	case *rsync.Signature:
+		if hasShortHash(raw) {
+			return maxEntries + 1
+		}
 	}
 	return 1
+}
+
+const (
+	fieldHashes protowire.Number = 3
+	// minHash is the length of a block's SHA-1. A hash without one takes fifty times its bytes.
+	minHash = 20
+)
+
+func hasShortHash(raw []byte) bool {
+	for len(raw) > 0 {
+		number, kind, length := protowire.ConsumeTag(raw)
+		if length < 0 {
+			return false
+		}
+		raw = raw[length:]
+		if body, length := protowire.ConsumeBytes(raw); number == fieldHashes && kind == protowire.BytesType && length >= 0 && len(body) < minHash {
+			return true
+		}
+		if length = protowire.ConsumeFieldValue(number, kind, raw); length < 0 {
+			return false
+		}
+		raw = raw[length:]
+	}
+	return false
 }
 
 // countInFields counts the entries in the fields first to last of a message, whose values are entries or contain some.

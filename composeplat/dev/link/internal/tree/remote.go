@@ -3,7 +3,6 @@ package tree
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -169,7 +168,7 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 		return nil, err
 	}
 	var head scanAnswer
-	if err := receiveScan(in, &head); err != nil {
+	if err := receiveHead(in, &head, 2*maxEntries); err != nil {
 		return nil, invalidAnswer(err)
 	}
 	changes, err := unpackMessages(in, newChange, -1)
@@ -216,19 +215,6 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 		r.view.Since = since
 	}
 	return r.view, nil
-}
-
-// receiveScan reads the head of a scan, whose modes take far more memory than bytes.
-func receiveScan(in *bytes.Reader, head *scanAnswer) error {
-	raw, err := wire.ReceiveRaw(in)
-	if err != nil {
-		return err
-	}
-	// Each path is followed by one of these.
-	if bytes.Count(raw, []byte(`":`))+bytes.Count(raw, []byte(`",`)) > 2*maxEntries {
-		return fmt.Errorf("more than %d modes", maxEntries)
-	}
-	return json.Unmarshal(raw, head)
 }
 
 // limitEntries limits how many entries all answers together may have. The tree is counted only when new ones may have made it
@@ -291,7 +277,7 @@ func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Sig
 		return nil, nil, nil, err
 	}
 	var head stageAnswer
-	if err := wire.ReceiveHead(in, &head); err != nil {
+	if err := receiveHead(in, &head, len(paths)); err != nil {
 		return nil, nil, nil, invalidAnswer(err)
 	}
 	signatures, err := unpackMessages(in, newSignature, len(head.Needed))
@@ -318,13 +304,17 @@ func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Sig
 	return needed, signatures, rsync.NewEncodingReceiver(partEncoder{r.frames}), nil
 }
 
-// askJSON sends a request of a kind and reads an answer that is one message.
-func (r *Remote) askJSON(kind byte, body []byte, answer any) error {
+// askJSON sends a request of a kind and reads an answer that is one message, with so many values at most.
+func (r *Remote) askJSON(kind byte, body []byte, answer any, values int) error {
 	in, err := r.ask(kind, body)
 	if err != nil {
 		return err
 	}
-	if err := json.NewDecoder(in).Decode(answer); err != nil {
+	raw, err := io.ReadAll(in)
+	if err == nil {
+		err = decodeHead(raw, answer, values)
+	}
+	if err != nil {
 		return invalidAnswer(err)
 	}
 	return nil
@@ -336,7 +326,7 @@ func (r *Remote) StageCopies(paths []string, digests [][]byte) ([]bool, error) {
 		return nil, err
 	}
 	var reply copiesAnswer
-	if err := r.askJSON(frameCopies, request, &reply); err != nil {
+	if err := r.askJSON(frameCopies, request, &reply, len(paths)); err != nil {
 		return nil, err
 	}
 	if len(reply.Had) != len(paths) {
@@ -380,7 +370,7 @@ func (r *Remote) Transition(_ context.Context, changes []*core.Change, with Addi
 		return nil, err
 	}
 	var head changeAnswer
-	if err := wire.ReceiveHead(in, &head); err != nil {
+	if err := receiveHead(in, &head, len(with.Modes)); err != nil {
 		return nil, invalidAnswer(err)
 	}
 	if head.Results != len(changes) {
@@ -413,7 +403,7 @@ func (r *Remote) SetModes(modes map[string]uint32) (map[string]string, error) {
 		return nil, err
 	}
 	var reply modesAnswer
-	if err := r.askJSON(frameModes, request, &reply); err != nil {
+	if err := r.askJSON(frameModes, request, &reply, len(modes)); err != nil {
 		return nil, err
 	}
 	return onlyAsked(reply.Refused, modes), nil
