@@ -16,7 +16,7 @@ from composeplat.compose.user_names import NUMBERS_HINT
 from composeplat.compose.variables import asks_registries
 from composeplat.diagnostics import ComposeplatError
 from composeplat.plan.image_users import resolve_user
-from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, login_finder
+from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, RegistryAccess
 from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
 from composeplat.registry.image_users import read_image_users
 from composeplat.system.deadline import Deadline
@@ -27,10 +27,10 @@ Process = tuple[tuple[str, ...], tuple[str, ...]]
 
 def read_process(image: str, planned: Planned) -> Process | None:
     """Read the entrypoint and the command of an image; none if its registry does not answer."""
-    login_for = login_finder(planned.loaded.settings.logins, os.environ)
+    access = RegistryAccess(planned.loaded.settings.logins, os.environ)
     for name in _addresses(image, planned):
         with contextlib.suppress(*READ_ERRORS):
-            return ImageConfig(name, login_for, Deadline(TIMEOUT_S)).process()
+            return ImageConfig(name, access, Deadline(TIMEOUT_S)).process()
     return None
 
 

@@ -16,7 +16,7 @@ from composeplat.engine.pod_replacement import replace_pods
 from composeplat.engine.preflight import api_path, belongs_to
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan, ServicePlan
-from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, login_finder
+from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, RegistryAccess
 from composeplat.system.deadline import Deadline
 
 _ENDING = ("Job", "CronJob")
@@ -64,7 +64,7 @@ def _old_digests(service: ServicePlan, pods: Iterable[Object], now: datetime) ->
 def _newest(stack: Stack, image: str) -> str:
     """Read the digest that the registry has now; empty if it does not answer."""
     try:
-        return ImageConfig(image, login_finder({}, stack.variables), Deadline(TIMEOUT_S)).digest()
+        return ImageConfig(image, RegistryAccess({}, stack.variables), Deadline(TIMEOUT_S)).digest()
     except READ_ERRORS:
         stack.note(f"the registry of image '{image}' does not answer: its pods stay")
         return ""

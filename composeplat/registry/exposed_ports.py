@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from composeplat.registry.credentials import Login
-from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, Ports, login_finder
+from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, Ports, RegistryAccess
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system.atomic import write_file
 from composeplat.system.deadline import Deadline
@@ -59,7 +59,7 @@ class ExposedPorts:
         timeout: float = TIMEOUT_S,
     ) -> None:
         self._folder = folder
-        self._login_for = login_finder(logins, environment)
+        self._access = RegistryAccess(logins, environment)
         self._timeout = timeout
         self._requested: dict[str, Future[Ports | None]] = {}
 
@@ -111,7 +111,7 @@ class ExposedPorts:
 
     def _read(self, image: str, results: queue.SimpleQueue[_Result]) -> None:
         try:
-            ports = ImageConfig(image, self._login_for, Deadline(self._timeout)).ports()
+            ports = ImageConfig(image, self._access, Deadline(self._timeout)).ports()
             results.put((ports, _TAG_CACHED_S))
         except urllib.error.HTTPError as error:
             # An image that does not exist yet may be pushed at any moment.

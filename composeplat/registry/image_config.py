@@ -16,7 +16,8 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from email.message import Message
 from hashlib import sha256
 from types import MappingProxyType
@@ -31,7 +32,6 @@ from composeplat.system.machine import architecture
 from composeplat.system.records import record
 
 Ports = tuple[tuple[int, str], ...]
-FindLogin = Callable[[str], Login | None]
 
 #: For all images that are read at the same time, together.
 TIMEOUT_S = 2.0
@@ -61,9 +61,15 @@ READ_ERRORS = (
 )
 
 
-def login_finder(logins: Mapping[str, Login], environment: Mapping[str, str]) -> FindLogin:
-    """Return a function that finds the login of a registry: a given one, else the Docker configuration's."""
-    return lambda registry: logins.get(registry) or find_login(registry, environment)
+@record
+class RegistryAccess:
+    """How registries are reached: with given logins, else those of the Docker configuration; through which proxies."""
+
+    logins: Mapping[str, Login] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+
+    def login(self, registry: str) -> Login | None:
+        return self.logins.get(registry) or find_login(registry, self.environment)
 
 
 @record(kw_only=True)
@@ -100,11 +106,11 @@ def read_images(
     """Read the facts of images, all at the same time; for an image that can't be read, the reason."""
     found: dict[str, ImageFacts | str] = {}
     deadline = Deadline(timeout)
-    login_for = login_finder(logins, environment)
+    access = RegistryAccess(logins, environment)
 
     def read(image: str) -> None:
         try:
-            found[image] = ImageConfig(image, login_for, deadline).facts()
+            found[image] = ImageConfig(image, access, deadline).facts()
         except READ_ERRORS as error:
             found[image] = _reason(error)
 
@@ -141,6 +147,8 @@ def _reason(error: Exception) -> str:
             return "can't be read: its registry did not answer in time"
         case OSError():
             return "can't be read: its registry can't be reached"
+        case ComposeplatError():
+            return f"can't be read: {error}"
         case _:
             return "can't be read: the answer is not a registry's"
 
@@ -148,15 +156,15 @@ def _reason(error: Exception) -> str:
 class ImageConfig:
     """The configuration of one image in its registry. Each read raises one of :data:`READ_ERRORS` on failure."""
 
-    def __init__(self, image: str, login_for: FindLogin, deadline: Deadline) -> None:
-        self._login_for = login_for
+    def __init__(self, image: str, access: RegistryAccess, deadline: Deadline) -> None:
+        self._access = access
         self._reference = reference = ImageReference.parse(image)
         self._is_loopback = _LOOPBACK.match(reference.registry) is not None
         host = _HUB_HOST if reference.registry == DOCKER_HUB else reference.registry
         scheme = "http" if self._is_loopback else "https"
         self._base_url = f"{scheme}://{host}/v2/{reference.repository}"
         self._authorization = ""
-        self._opener = deadline_opener(deadline, is_direct=self._is_loopback)
+        self._opener = deadline_opener(deadline, access.environment)
 
     def ports(self) -> Ports:
         return parse_ports(self._config().get("ExposedPorts") or {})
@@ -263,7 +271,7 @@ class ImageConfig:
 
     def _basic_authorization(self) -> str:
         try:
-            login = self._login_for(self._reference.registry)
+            login = self._access.login(self._reference.registry)
         except ComposeplatError:
             login = None
         if login is None:

@@ -21,10 +21,9 @@ from composeplat.registry.credentials import Login
 from composeplat.registry.image_config import (
     READ_ERRORS,
     TIMEOUT_S,
-    FindLogin,
     ImageConfig,
     ImageContents,
-    login_finder,
+    RegistryAccess,
 )
 from composeplat.registry.image_reference import ImageReference
 from composeplat.registry.layer_files import read_files
@@ -76,10 +75,10 @@ def read_image_users(
     Without ``needs_numbers``, the name of an image's own user needs no number.
     """
     found: dict[str, ImageUsers] = {}
-    login_for = login_finder(logins, environment)
+    access = RegistryAccess(logins, environment)
 
     def read(image: str, names: Collection[str]) -> None:
-        entry = _find(image, _Cache(folder, image), login_for, frozenset() if needs_numbers else frozenset(names))
+        entry = _find(image, _Cache(folder, image), access, frozenset() if needs_numbers else frozenset(names))
         if entry is not None:
             found[image] = entry
 
@@ -92,14 +91,14 @@ def read_image_users(
     return dict(found)
 
 
-def _find(image: str, cache: _Cache, login_for: FindLogin, names: frozenset[str]) -> ImageUsers | None:
+def _find(image: str, cache: _Cache, access: RegistryAccess, names: frozenset[str]) -> ImageUsers | None:
     """Find the users of an image; what was known of it before holds while its registry can't be asked."""
     entry = cache.read()
     usable = entry if entry is not None and _suffices(entry.found, names) else None
     if usable is not None and (ImageReference.parse(image).digest or usable.expires > time.time()):
         return usable.found
     try:
-        contents = ImageConfig(image, login_for, Deadline(TIMEOUT_S)).contents()
+        contents = ImageConfig(image, access, Deadline(TIMEOUT_S)).contents()
         found = usable.found if usable is not None and usable.content == contents.digest else None
         if found is None:
             found = ImageUsers(default=contents.user)
@@ -110,7 +109,7 @@ def _find(image: str, cache: _Cache, login_for: FindLogin, names: frozenset[str]
         if entry is not None and entry.is_failure_of(contents.digest):
             return None
         try:
-            found = _read_layers(image, login_for, contents)
+            found = _read_layers(image, access, contents)
         except READ_ERRORS:
             is_unreadable = True
     expires = time.time() + _TAG_CACHED_S
@@ -122,9 +121,9 @@ def _suffices(found: ImageUsers, names: frozenset[str]) -> bool:
     return found.users is not None or names == {found.default}
 
 
-def _read_layers(image: str, login_for: FindLogin, contents: ImageContents) -> ImageUsers:
+def _read_layers(image: str, access: RegistryAccess, contents: ImageContents) -> ImageUsers:
     deadline = Deadline(LAYERS_TIMEOUT_S)
-    config = ImageConfig(image, login_for, deadline)
+    config = ImageConfig(image, access, deadline)
     opened = [functools.partial(config.open_layer, digest) for digest in reversed(contents.layers)]
     files = read_files(opened, (_PASSWD, _GROUP), deadline)
     passwd, group = (_parse(files.get(path, b"")) for path in (_PASSWD, _GROUP))

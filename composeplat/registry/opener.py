@@ -11,17 +11,22 @@ import http.client
 import io
 import socket
 import urllib.request
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
 from composeplat.system.deadline import Deadline
+from composeplat.system.proxy_handler import ThroughProxies
 
 
-def deadline_opener(deadline: Deadline, *, is_direct: bool) -> urllib.request.OpenerDirector:
-    """Return an opener of HTTP and HTTPS only, as a registry may redirect to any URL; directly or through a proxy."""
+def deadline_opener(deadline: Deadline, environment: Mapping[str, str]) -> urllib.request.OpenerDirector:
+    """Return an opener of HTTP and HTTPS only, as a registry may redirect to any URL; through the proxy of each URL.
+
+    The library's own proxies know no networks and patterns in ``NO_PROXY``.
+    """
     opener = urllib.request.OpenerDirector()
     for handler in (
-        urllib.request.ProxyHandler({} if is_direct else None),
+        ThroughProxies(environment),
         _Handler(deadline),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPRedirectHandler(),

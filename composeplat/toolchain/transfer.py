@@ -24,6 +24,7 @@ from typing import Any
 
 from composeplat.diagnostics import MissingPiece
 from composeplat.system.proxies import find_proxy_for
+from composeplat.system.proxy_handler import ThroughProxies
 
 Show = Callable[[int, int | None], None]
 """Called with the bytes that have come, and with the size of the file if the server has said it."""
@@ -163,23 +164,6 @@ def _read(answer: Any) -> bytes:
 # proxies and redirects ------------------------------------------------------------------------------------------------
 
 
-class _ThroughProxies(urllib.request.BaseHandler):
-    """Leads every request through the proxy that is named for its address: that of a redirect too."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-
-    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        proxy = find_proxy_for(self._environment, request.full_url)
-        if proxy is not None:
-            request.set_proxy(proxy.netloc, "http")
-            if proxy.authorization:
-                request.add_unredirected_header("Proxy-authorization", proxy.authorization)
-        return request
-
-    https_request = http_request
-
-
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows a server to another host by HTTPS alone, and never from HTTPS to plain HTTP."""
 
@@ -195,7 +179,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 def opener(environment: Mapping[str, str]) -> urllib.request.OpenerDirector:
     """What opens addresses. The library's own proxies are those of the process's environment, and are left out."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _ThroughProxies(environment), _Redirects())
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), ThroughProxies(environment), _Redirects())
 
 
 def explain(error: Exception, url: str, environment: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.registry.image_config import ImageConfig, ImageFacts, login_finder, read_images
+from composeplat.registry.image_config import ImageConfig, ImageFacts, RegistryAccess, read_images
 from composeplat.system.deadline import Deadline
 from tests.registry_server import Registry, serving
 
@@ -88,7 +88,7 @@ def test_the_digest_of_a_tag(tmp_path: Path) -> None:
         digests = []
         for ports in ("80/tcp", "81/tcp"):
             pushed = registry.push("app", ports)
-            config = ImageConfig(f"{registry.host}/app", login_finder({}, {"HOME": str(tmp_path)}), Deadline(5))
+            config = ImageConfig(f"{registry.host}/app", RegistryAccess({}, {"HOME": str(tmp_path)}), Deadline(5))
             digests.append((pushed, config.digest()))
 
     assert all(pushed == read for pushed, read in digests)
@@ -134,8 +134,60 @@ def test_an_answer_without_end(start: bytes, tmp_path: Path) -> None:
     """A deploy asks for the digest of an image itself: a registry that never ends its answer holds it no longer."""
     started = time.monotonic()
     with dripping(0.05, start) as host:
-        config = ImageConfig(f"{host}/app", login_finder({}, {"HOME": str(tmp_path)}), Deadline(0.5))
+        config = ImageConfig(f"{host}/app", RegistryAccess({}, {"HOME": str(tmp_path)}), Deadline(0.5))
         with pytest.raises(TimeoutError):
             config.digest()
 
     assert time.monotonic() - started < 2
+
+
+@pytest.fixture
+def proxy() -> Iterator[tuple[str, list[str]]]:
+    """The URL of a proxy that refuses every connection, and what it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append(self.path)
+            self.send_error(403)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("registry", "listed"), [("192.0.2.7:5000", "192.0.2.0/24"), ("registry.corp.invalid", "*.corp.invalid")]
+)
+def test_a_registry_that_no_proxy_lists(
+    registry: str, listed: str, proxy: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked directly, also where a network or a pattern lists it."""
+    address, asked = proxy
+    for name in ("https_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    image, environment = f"{registry}/app", {"HOME": str(tmp_path), "HTTPS_PROXY": address}
+    monkeypatch.setenv("HTTPS_PROXY", address)
+
+    through = read_images([image], environment, timeout=5.0)
+    assert asked == [registry if ":" in registry else f"{registry}:443"]
+    monkeypatch.setenv("NO_PROXY", listed)
+    read_images([image], {**environment, "NO_PROXY": f"example.com, {listed}"}, timeout=0.3)
+
+    assert len(asked) == 1
+    assert through == {image: "can't be read: its registry can't be reached"}
+
+
+def test_a_proxy_that_can_not_be_used(tmp_path: Path) -> None:
+    """It is the reason, and not an answer of a registry."""
+    reasons = read_images(["example.com/app"], {"HOME": str(tmp_path), "HTTPS_PROXY": "socks5://127.0.0.1:9"})
+
+    assert reasons == {
+        "example.com/app": "can't be read: the environment variable HTTPS_PROXY names a proxy of the kind 'socks5', "
+        "which is not supported"
+    }
