@@ -31,6 +31,9 @@ FLAGS = "-mod=readonly -trimpath -buildvcs=false"
 class Go:
     path: Path
     version: str
+    system: str
+    processor: str
+    """Of this machine, as Go names them: ``GOOS`` and ``GOARCH`` of the user, or of ``go env -w``, may be others."""
 
 
 def find_go(environment: Mapping[str, str]) -> Go | None:
@@ -40,11 +43,12 @@ def find_go(environment: Mapping[str, str]) -> Go | None:
 
 
 def _read_version(path: Path, environment: Mapping[str, str]) -> Go | None:
-    output = version_output(path, ("env", "GOVERSION"), {**environment, "GOTOOLCHAIN": "local"})
-    match = re.match(r"go(\d+)\.(\d+)", output)
-    if not match or (int(match[1]), int(match[2])) < MIN_VERSION:
+    args = ("env", "GOVERSION", "GOHOSTOS", "GOHOSTARCH")
+    output = version_output(path, args, {**environment, "GOTOOLCHAIN": "local"})
+    match = re.match(r"go((\d+)\.(\d+).*)\n(\w+)\n(\w+)\n", output)
+    if not match or (int(match[2]), int(match[3])) < MIN_VERSION:
         return None
-    return Go(path, output.strip().removeprefix("go"))
+    return Go(path, match[1].strip(), match[4], match[5])
 
 
 def need_go(environment: Mapping[str, str], cache: Cache) -> Go:
@@ -99,7 +103,8 @@ def build(tool: Tool, go: Go, target: Path, environment: Mapping[str, str]) -> N
     settings = {
         **environment,
         "CGO_ENABLED": "1" if tool.cgo else "0",
-        **({"GOOS": tool.goos, "GOARCH": tool.goarch} if tool.goos else {}),
+        "GOOS": tool.goos or go.system,
+        "GOARCH": tool.goarch or go.processor,
         "GOTOOLCHAIN": "local",
         "GOFLAGS": FLAGS,
         "GOWORK": "off",
