@@ -43,25 +43,28 @@ func newDownloads(store *cache) *downloads {
 	return &downloads{cache: store, running: map[string]*download{}}
 }
 
-// join returns the running download of a blob, or starts it.
-func (d *downloads) join(digest string, open opener) *download {
+// join returns the running download of a blob, or starts its own.
+func (d *downloads) join(digest string, open opener) (found *download, isOwn bool) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	found := d.running[digest]
-	if found == nil {
-		found = newDownload(digest)
-		found.users++
-		d.running[digest] = found
+	found = d.running[digest]
+	if isOwn = found == nil || found.hasFailed(); isOwn {
+		made := newDownload(digest)
+		made.users++
+		d.running[digest] = made
 		go func() {
-			found.run(d.cache, open)
+			made.run(d.cache, open)
 			d.lock.Lock()
-			delete(d.running, digest)
+			if d.running[digest] == made {
+				delete(d.running, digest)
+			}
 			d.lock.Unlock()
-			d.leave(found)
+			d.leave(made)
 		}()
+		found = made
 	}
 	found.users++
-	return found
+	return found, isOwn
 }
 
 // leave closes the file of a download that nobody uses any more.
@@ -93,6 +96,12 @@ func newDownload(digest string) *download {
 	made := &download{digest: digest, hash: sha256.New(), size: -1}
 	made.changed = sync.NewCond(&made.lock)
 	return made
+}
+
+func (d *download) hasFailed() bool {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return d.ended && d.err != nil
 }
 
 // waitUntilBegun returns the size of the blob, when the registry has answered.

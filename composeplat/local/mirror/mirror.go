@@ -186,18 +186,11 @@ func (m *mirror) answerBlob(w http.ResponseWriter, r *http.Request, query wanted
 		http.ServeContent(w, r, "", info.ModTime(), file)
 		return nil
 	}
-	running := m.downloads.join(query.reference, func(ctx context.Context, offset int64) (*http.Response, error) {
-		registry, err := m.upstreams.registry(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		return registry.get(ctx, query, offset)
-	})
-	defer m.downloads.leave(running)
-	size, err := running.waitUntilBegun()
+	running, size, err := m.beginDownload(query)
 	if err != nil {
 		return err
 	}
+	defer m.downloads.leave(running)
 	offset := writeRange(w, r, size)
 	if r.Method == http.MethodHead {
 		return nil
@@ -208,6 +201,28 @@ func (m *mirror) answerBlob(w http.ResponseWriter, r *http.Request, query wanted
 		panic(http.ErrAbortHandler)
 	}
 	return nil
+}
+
+// beginDownload joins the download of a blob. One that another request has started and that does not begin says nothing about
+// this one: that had another login, or asked another registry.
+func (m *mirror) beginDownload(query wanted) (*download, int64, error) {
+	for {
+		running, isOwn := m.downloads.join(query.reference, func(ctx context.Context, offset int64) (*http.Response, error) {
+			registry, err := m.upstreams.registry(ctx, query)
+			if err != nil {
+				return nil, err
+			}
+			return registry.get(ctx, query, offset)
+		})
+		size, err := running.waitUntilBegun()
+		if err == nil {
+			return running, size, nil
+		}
+		m.downloads.leave(running)
+		if isOwn {
+			return nil, 0, err
+		}
+	}
 }
 
 // writeRange writes the headers of a blob that is being downloaded, and returns where the answer begins.

@@ -598,6 +598,53 @@ func TestManyRequestsMakeOneDownload(t *testing.T) {
 	}
 }
 
+// It had the error of the other request, and its pull failed.
+func TestADownloadThatIsDeniedToAnotherLoginIsStartedAgain(t *testing.T) {
+	registry := newRegistry(t)
+	digest := registry.push([]byte("layer"))
+	without := newNode(t, registry)
+	with := &node{Server: without.Server, mirror: without.mirror, registry: without.registry, login: [2]string{"pods", "own"}}
+	usedBy := func(users int) func() bool {
+		return func() bool {
+			without.mirror.downloads.lock.Lock()
+			defer without.mirror.downloads.lock.Unlock()
+			found := without.mirror.downloads.running[digest]
+			return found != nil && found.users >= users
+		}
+	}
+	registry.gate = func(w http.ResponseWriter, r *http.Request) bool {
+		if _, _, hasLogin := r.BasicAuth(); !hasLogin && strings.Contains(r.URL.Path, "/blobs/") {
+			await(t, usedBy(3))
+		}
+		return wantsLogin(w, r, "pods", "own")
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		if response, _ := without.get("blobs/" + digest); response.StatusCode != http.StatusUnauthorized {
+			t.Errorf("without a login: %s", response.Status)
+		}
+	})
+	await(t, usedBy(2))
+	with.want(t, "blobs/"+digest, "layer")
+	group.Wait()
+	await(t, func() bool {
+		without.mirror.downloads.lock.Lock()
+		defer without.mirror.downloads.lock.Unlock()
+		return len(without.mirror.downloads.running) == 0
+	})
+}
+
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	for range 1000 {
+		if holds() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("it takes too long")
+}
+
 func TestOtherRequestsAreRefused(t *testing.T) {
 	node := newNode(t, newRegistry(t))
 	for path, status := range map[string]string{
