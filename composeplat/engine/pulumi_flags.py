@@ -18,10 +18,12 @@ from pathlib import Path
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 from composeplat.engine.pulumi_args import repeat_flag
 
+#: A variable with this beginning is a flag of each command that knows it: one shows secrets, another leaves things out.
+FLAG_PREFIX = "PULUMI_OPTION_"
 POLICY_PACK = "PULUMI_OPTION_POLICY_PACK"
 POLICY_PACK_CONFIG = "PULUMI_OPTION_POLICY_PACK_CONFIG"
 OTEL_TRACES = "PULUMI_OPTION_OTEL_TRACES"
-#: The variables that not each run of Pulumi gets.
+#: The variables that some runs of Pulumi get; those of other flags are left out of each.
 FLAG_VARIABLES = (POLICY_PACK, POLICY_PACK_CONFIG, OTEL_TRACES)
 _PROJECT_FILE = "PulumiPolicy.yaml"
 _NO_ANALYZER = re.compile(r"no analyzer plugin '(pulumi-analyzer-policy-(\w+))' found")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.engine.backend import DataFolder
-from composeplat.engine.pulumi_flags import FLAG_VARIABLES
+from composeplat.engine.pulumi_flags import FLAG_PREFIX
 
 _PATHS = (
     "PULUMI_CONFIG_PASSPHRASE_FILE",
@@ -32,11 +32,11 @@ _PATHS_OF_FILES = (
     "PGSSLROOTCERT",
     "SSL_CERT_FILE",
 )
-_NOT_PASSED = ("PULUMI_K8S_", *FLAG_VARIABLES)
+_NOT_PASSED = ("PULUMI_K8S_", FLAG_PREFIX)
 
 
 def passed_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's variables for Pulumi, except flags of single runs and settings of the provider."""
+    """Return the user's variables for Pulumi, except flags of its commands and settings of the provider."""
     passed = {key: value for key, value in environment.items() if not key.startswith(_NOT_PASSED)}
     # Pulumi runs in another folder, so relative paths have to become absolute.
     passed.update({key: os.path.abspath(passed[key]) for key in _PATHS if passed.get(key)})

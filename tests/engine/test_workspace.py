@@ -280,6 +280,13 @@ def test_relative_paths_of_certificates(tmp_path: Path, monkeypatch: pytest.Monk
     assert passed_variables(theirs) == {**theirs, "SSL_CERT_FILE": found, "AWS_CA_BUNDLE": found}
 
 
+def test_flags_of_pulumi_in_variables() -> None:
+    """Each command of Pulumi takes them: with one of these, all secrets would be plain where the state is exported."""
+    flags = {"PULUMI_OPTION_SHOW_SECRETS": "true", "PULUMI_OPTION_TARGET": "**", "PULUMI_OPTION_CWD": "/elsewhere"}
+
+    assert passed_variables({**flags, "PULUMI_ACCESS_TOKEN": "t"}) == {"PULUMI_ACCESS_TOKEN": "t"}
+
+
 # the lock -------------------------------------------------------------------------------------------------------------
 
 
