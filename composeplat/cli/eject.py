@@ -111,7 +111,9 @@ def _variables(planned: Planned, workspace: Workspace, builder: Mapping[str, str
         for name, value in found.items()
         if name not in ("PULUMI_ACCESS_TOKEN", BUILDER) and not has_login(value)
     }
-    kubeconfig = planned.target.kubeconfig_for(workspace.folder)
+    target = planned.target
+    # Without a choice, plain Pulumi follows the current context, as kubectl does.
+    kubeconfig = target.kubeconfig_for(workspace.folder) if target.context else target.kubeconfig
     return {**kept, "KUBECONFIG": kubeconfig, "PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 
 

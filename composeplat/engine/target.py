@@ -5,6 +5,7 @@ Owns the choice between the kubeconfig's cluster and the local one. It does not 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -64,12 +65,16 @@ class Target:
         return tuple(dict.fromkeys(self.reached_at(url) for endpoint in plan.endpoints for url in endpoint.urls))
 
     def kubeconfig_for(self, folder: Path) -> str:
-        """``KUBECONFIG`` with the chosen context in front: the first is believed, and no credential is copied."""
-        if not self.context:
+        """``KUBECONFIG`` with the context of this run in front: the first is believed, and no credential is copied.
+
+        The user may choose another current one meanwhile, and another run in this folder may have another one.
+        """
+        context = self.access.context
+        if not context:
             return self.kubeconfig
-        chooser = folder / "kubeconfig"
-        config = {"apiVersion": "v1", "kind": "Config", "current-context": self.context}
-        write_private(chooser, json.dumps(config) + "\n")
+        name = hashlib.sha256(context.encode(errors="surrogatepass")).hexdigest()[:12]
+        chooser = folder / f"kubeconfig-{name}"
+        write_private(chooser, json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": context}) + "\n")
         return f"{chooser}{os.pathsep}{self.kubeconfig}"
 
 
