@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,7 +223,11 @@ def digest_inputs(stack: Stack, plan: Plan, options: DeployOptions, digester: Di
     raise_doubt(doubt_about_options(options))
     raise_doubt(doubt_about_flags(stack.variables))
     raise_doubt(doubt_about_plan(plan))
-    return {name: digester.digest(value) for name, value in gather_inputs(stack, plan).items()}
+    try:
+        inputs = gather_inputs(stack, plan)
+    except OSError as error:
+        raise Doubt(f"'{error.filename}' can't be read: {error.strerror}") from error
+    return {name: digester.digest(value) for name, value in inputs.items()}
 
 
 def doubt_about_changes_since(began_ns: int, images: Sequence[ImageBuild]) -> str:
@@ -237,9 +242,12 @@ def raise_doubt(reason: str) -> None:
 
 
 def make_digester(stack: Stack) -> Digester:
-    """Return a digester whose key is of this stack, from a secret that only this user can read."""
+    """Return a digester whose key is of this stack, from a secret that only this user can read; else no record fits."""
     workspace = stack.workspace
-    secret = workspace.data_folder.passphrase.read_bytes()
+    try:
+        secret = workspace.data_folder.passphrase.read_bytes()
+    except OSError:
+        secret = secrets.token_bytes()
     return Digester(hmac.digest(secret, f"no change: {workspace.folder}".encode(), "sha256"))
 
 

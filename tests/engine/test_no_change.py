@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from composeplat.cluster.access import Access
 from composeplat.cluster.api import ApiError
 from composeplat.cluster.conditions import service_status
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.compose.project_id import ProjectId
+from composeplat.engine.backend import DataFolder
 from composeplat.engine.no_change import (
     Digester,
     Record,
@@ -35,6 +39,7 @@ from composeplat.engine.no_change_look import Look, find_silent_ports, take_look
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, object_keys
 from composeplat.engine.provenance import Claim
+from composeplat.engine.target import Target
 from composeplat.plan import Plan
 from composeplat.registry.exposed_ports import ExposedPorts
 from tests.cluster.objects import Answer, Server, given, refusal
@@ -307,6 +312,48 @@ def test_another_version_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert _versions() == before
     monkeypatch.syspath_prepend(str(tmp_path))
     assert _versions() != before
+
+
+def begun_check(project: Project, folder: Path) -> tuple[NoChangeCheck, str]:
+    """The check of a run whose state is in a file, and a digest of it."""
+    plan = planned(project)
+    workspace = SimpleNamespace(
+        folder=folder / "stack", state_file=folder / "state.json", data_folder=DataFolder(folder), cluster="c",
+        backend=SimpleNamespace(url="file://x", variables={}), builder={},
+    )  # fmt: skip
+    target = Target(access=Access(host="h", port=1), kubeconfig="/k")
+    stack: Any = SimpleNamespace(workspace=workspace, target=target, claim=None, variables={"HOME": str(folder)})
+    check = NoChangeCheck.begin(stack, plan, DeployOptions())
+    return check, check.digester.digest("a")
+
+
+def test_a_passphrase_of_another_user(project: Project, tmp_path: Path) -> None:
+    """As after ``sudo``: no record can be read or left, and what needs the passphrase says that it can't be read."""
+    (tmp_path / "passphrase").mkdir()
+
+    assert begun_check(project, tmp_path)[1] != begun_check(project, tmp_path)[1]
+    (tmp_path / "passphrase").rmdir()
+    (tmp_path / "passphrase").write_text("phrase")
+    assert begun_check(project, tmp_path)[1] == begun_check(project, tmp_path)[1]
+
+
+def test_a_folder_of_packages_that_can_not_be_listed(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python imports from it all the same; what is in it is not known, so that Pulumi runs."""
+    (tmp_path / "passphrase").write_text("phrase")
+    closed, listdir = tmp_path / "closed", os.listdir
+    closed.mkdir()
+
+    def refuse(folder: str) -> list[str]:
+        if folder == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return listdir(folder)
+
+    assert begun_check(project, tmp_path)[0].inputs
+    monkeypatch.syspath_prepend(str(closed))
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert not begun_check(project, tmp_path)[0].inputs
 
 
 def test_ports_of_images_are_known_for_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
