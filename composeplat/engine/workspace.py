@@ -307,6 +307,11 @@ class Workspace:
             if not settings.exists() or (salt and read_salt(settings) != salt):
                 with writing(settings):
                     write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
+        elif path is not None:
+            # Nothing is encrypted yet: the salt is of a run before the first deploy, such as a preview, and its
+            # passphrase may have been another one.
+            with writing(settings):
+                settings.unlink(missing_ok=True)
 
     def salt(self) -> str:
         """The salt of the secrets in the state, for plain Pulumi; empty without one."""

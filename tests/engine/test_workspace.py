@@ -851,6 +851,18 @@ def test_make_a_stack_without_pulumi(workspace: Workspace, *, is_first: bool) ->
     assert not (workspace.folder / "Pulumi.team.yaml").exists()
 
 
+@pytest.mark.parametrize("settings", ["encryptionsalt: v1:old\n", "encryptions"], ids=["whole", "cut-off"])
+def test_a_passphrase_after_a_first_preview(workspace: Workspace, settings: str) -> None:
+    """A preview of a new stack has left a salt in the settings; a first deploy may have another passphrase."""
+    answering(workspace)
+    workspace.make_stack()
+    (workspace.folder / "Pulumi.team.yaml").write_text(settings)
+
+    workspace.make_stack()
+
+    assert not (workspace.folder / "Pulumi.team.yaml").exists()
+
+
 def test_make_a_stack_that_is_there(workspace: Workspace) -> None:
     """For a stack that is there the settings are written again where they are missing, with the salt of its secrets."""
     notes = answering(workspace)
