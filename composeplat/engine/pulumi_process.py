@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -40,6 +41,7 @@ _PLAIN_OUTPUT = ("--non-interactive", "--color", "never")
 
 logger = logging.getLogger(__name__)
 
+_FOLDER_PREFIX = "composeplat-"
 _POLL_INTERVAL_S = 0.05
 _GRACE_PERIOD_S = 2.0
 #: A short command asks the backend, which may be slow or unreachable.
@@ -213,7 +215,7 @@ class PulumiRunner:
         if self.interrupts.count:
             raise Interrupted("interrupted")
         with writing(self.note):
-            temporary = tempfile.TemporaryDirectory(prefix="composeplat-")
+            temporary = tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX)
         with temporary as folder:
             events, output = Path(folder) / "events", Path(folder) / "output"
             with output.open("wb") as stream:
@@ -247,7 +249,7 @@ class PulumiRunner:
     ) -> OwnProcess:
         try:
             own = OwnProcess(ProcessId.from_pid(process.pid), time.time())
-            self._leave_note(own)
+            self._leave_note(own, tail.folder)
             with self.health.watch() as silence:
                 self._follow_process(process, tail, on_event, _checking(silence, on_tick))
         except ComposeplatError:
@@ -267,9 +269,9 @@ class PulumiRunner:
         if own is not None and is_locked_out(result.output):
             self.own_processes.remove(own)
 
-    def _leave_note(self, own: OwnProcess) -> None:
+    def _leave_note(self, own: OwnProcess, folder: Path) -> None:
         with writing(self.note):
-            write_private(self.note, json.dumps(own.to_data()))
+            write_private(self.note, json.dumps({**own.to_data(), "temporary": str(folder)}))
         self.own_processes.add(own)
 
     def _follow_process(
@@ -340,6 +342,7 @@ class _Tail:
     """Reads complete lines of a file that another process is writing."""
 
     def __init__(self, path: Path) -> None:
+        self.folder = path.parent
         self._path = path
         self._stream: Any = None
         self._rest = b""
@@ -379,8 +382,17 @@ def end_leftovers(note: Path) -> bool:
     if noted is not None and noted.process.is_visible and _is_that_group(noted):
         kill_session(noted.process.pid)
         wait_for_end(noted.process.pid, Deadline(_GRACE_PERIOD_S))
+    _remove_folder(note)
     note.unlink(missing_ok=True)
     return True
+
+
+def _remove_folder(note: Path) -> None:
+    """Remove the events and the output of the run, which have what was deployed; never a folder of somebody else."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        folder = Path(json.loads(note.read_text(encoding="utf-8"))["temporary"])
+        if folder.name.startswith(_FOLDER_PREFIX) and folder.lstat().st_uid == os.geteuid():
+            shutil.rmtree(folder)
 
 
 def _is_that_group(noted: OwnProcess) -> bool:

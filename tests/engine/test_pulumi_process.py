@@ -295,6 +295,7 @@ def test_it_is_noted_while_it_runs(tmp_path: Path) -> None:
     def take(event: dict[str, Any]) -> None:
         noted = json.loads(note.read_text())
         age = time.time() - noted.pop("at")
+        assert Path(noted.pop("temporary")).is_dir()
         seen.append({**noted, "mode": stat.S_IMODE(note.stat().st_mode), "is-new": 0 <= age < 60, "told": event})
         seen[-1]["is-its"] = ProcessId.from_pid(event["group"]).to_data() == noted
         (tmp_path / "seen").touch()
@@ -567,19 +568,35 @@ def lead(folder: Path, name: str, started: list[subprocess.Popen[bytes]]) -> int
 
 
 def test_after_a_kill(tmp_path: Path) -> None:
-    """What a killed run left running is found by its note, and ended with its children."""
+    """What a killed run left running is found by its note, and ended with its children; so are its events."""
     fake(tmp_path / "bin" / "pulumi", f"{CHILD}\ntell(pid=os.getpid(), child=child.pid)\ntime.sleep(60)\n")
-    command = [sys.executable, "-c", FOLLOW, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=VARIABLES) as killed:
+    command, temporary = [sys.executable, "-c", FOLLOW, str(tmp_path)], tmp_path / "tmp"
+    temporary.mkdir()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**VARIABLES, "TMPDIR": str(temporary)}) as killed:
         assert killed.stdout is not None
         pid, child = map(int, killed.stdout.readline().split())
         killed.kill()
 
     assert len(session_members(pid)) == 2
+    assert sorted(path.name for path in temporary.glob("*/*")) == ["events", "output"]
     assert end_leftovers(tmp_path / "running.json")
     assert is_gone(pid)
     assert is_gone(child)
     assert not (tmp_path / "running.json").exists()
+    assert not list(temporary.iterdir())
+
+
+def test_another_folder_in_a_note(tmp_path: Path) -> None:
+    """Nothing is deleted that is no folder of a run; a link leads to none."""
+    for name in ("work", "composeplat-work"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "composeplat-link").symlink_to(tmp_path / "composeplat-work")
+
+    for folder in (str(tmp_path / "work"), str(tmp_path / "composeplat-link"), str(tmp_path / "composeplat-none")):
+        assert end_leftovers(note(tmp_path, os.getpid(), started="1", temporary=folder))
+
+    assert (tmp_path / "work").is_dir()
+    assert (tmp_path / "composeplat-work").is_dir()
 
 
 def test_a_provider_that_was_left(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
