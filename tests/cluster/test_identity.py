@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,19 @@ def test_a_server_that_fails(server: Server, status: int) -> None:
         cluster_identity(server.access)
 
     assert caught.value.status == status
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"metadata": {"uid": uid}} for uid in ("../../.ssh", "/etc", "..", "", "a\nb", 7)] + [{"ok": 1}, {"metadata": []}],
+    ids=str,
+)
+def test_a_server_of_something_else(server: Server, answer: object) -> None:
+    """The identity is the name of a folder: a server that is none of Kubernetes, or hostile, chooses no other place."""
+    server.answers = {PATH: Answer(json.dumps(answer).encode())}
+
+    with pytest.raises(ApiError, match=r"is not an API server: its namespace kube-system has no valid UID$"):
+        cluster_identity(server.access)
 
 
 def test_addresses() -> None:
