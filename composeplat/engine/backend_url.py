@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from composeplat.diagnostics import MissingPiece, near, printable
 from composeplat.system.records import record
@@ -29,6 +29,11 @@ _AZURE_LOGINS = (*_AZURE_CONNECTIONS, "AZURE_STORAGE_SAS_TOKEN")
 _LOCAL = ("127.0.0.1", "localhost")
 _AZURE_SECRET = re.compile(r"(?:^|[?&;=])(?:sig|AccountKey)=([^&;]+)")
 _LOGIN = re.compile(r"(?:(?<=://)|^)[^/?#]*@")
+#: A login whose password has a ``/``, ``?`` or ``#`` that is not quoted: what a parser takes for a port is none, or the
+#: path of a database has an ``@``.
+_UNQUOTED_LOGIN = re.compile(
+    r"(?<=://)[^/?#@:\[]*:(?!\d*(?:[/?#]|$))[^/?#@]*[/?#].*@|(?<=^postgres://)[^/?#]*:[^/?#]*/[^?#]*@"
+)
 _PASSWORD_IN_TEXT = re.compile(r"(://[^\s/:@]*):[^\s/@]*@")
 _MIN_SECRET_CHARS = 4
 """A shorter one is a part of other words; within a URL it is found by its place."""
@@ -54,17 +59,25 @@ def kind_of(url: str, way: str = "set PULUMI_BACKEND_URL, or log in with 'pulumi
 def shown_url(url: str) -> str:
     """Return a URL without its password and other secrets. One that can't be parsed loses all before its last ``@``."""
     try:
-        parts = urlsplit(url)
-        netloc, query = parts.netloc, parts.query
+        netloc = urlsplit(url).netloc
     except ValueError:
         netloc = ""
-    if not netloc:
-        return _LOGIN.sub(f"{HIDDEN}@", url)
-    login, mark, host = netloc.rpartition("@")
+    login, _, host = netloc.rpartition("@")
     user, separator, _ = login.partition(":")
-    shown = f"{user}{separator}{HIDDEN if separator else ''}{mark}{host}"
-    pairs = [_shown_parameter(pair) for pair in query.split("&")] if query else []
-    return urlunsplit(parts._replace(netloc=shown, query="&".join(pairs)))
+    if _UNQUOTED_LOGIN.search(url):
+        shown = _UNQUOTED_LOGIN.sub(f"{HIDDEN}@", url, count=1)
+    elif separator:
+        # The parser leaves line ends and tabs out.
+        plain = re.sub(r"[\t\r\n]", "", url)
+        shown = plain.replace(f"{login}@{host}", f"{user}:{HIDDEN}@{host}", 1)
+    else:
+        shown = url if netloc else _LOGIN.sub(f"{HIDDEN}@", url)
+    head, mark, query = shown.partition("?")
+    return f"{head}{mark}{_shown_query(query)}"
+
+
+def _shown_query(query: str) -> str:
+    return "&".join(map(_shown_parameter, query.split("&")))
 
 
 def _shown_parameter(pair: str) -> str:
@@ -103,6 +116,10 @@ def _all_forms(values: Iterable[str]) -> frozenset[str]:
 
 
 def _secret_values(url: str) -> Iterator[str]:
+    unquoted = _UNQUOTED_LOGIN.search(url)
+    if unquoted:
+        yield unquoted[0][:-1].partition(":")[2]
+        url = f"{url[: unquoted.start()]}{url[unquoted.end() :]}"
     try:
         parts = urlsplit(url)
         query = parts.query

@@ -28,9 +28,19 @@ MINIO = "s3://b?region=us-east-1&endpoint=127.0.0.1:9000"
         pytest.param("postgres://me@db/state", "postgres://me@db/state", id="user-alone"),
         pytest.param("postgres://db/x?user=me&password=abc", "postgres://db/x?user=me&password=****", id="parameter"),
         pytest.param("azblob://c?sig=abc&se=1", "azblob://c?sig=****&se=1", id="signature"),
-        pytest.param("postgres://me:a/b?c@d@db/x", "postgres://me:a/b?c@d@db/x", id="not-quoted"),
+        pytest.param("postgres://db/x?user=me@db&password=a#b", "postgres://db/x?user=me@db&password=****", id="sign"),
+        pytest.param("postgres:///x?password=abc&user=me", "postgres:///x?password=****&user=me", id="socket"),
+        pytest.param("postgres://me:a/b?c@d@db/x?sslmode=a", "postgres://****@db/x?sslmode=a", id="not-quoted"),
+        pytest.param("postgres://me:1/b@db:5432/x", "postgres://****@db:5432/x", id="digit-first"),
+        pytest.param("postgres://me:/b@db/x", "postgres://****@db/x", id="slash-first"),
+        pytest.param("postgres://me:a@b/c@db/x", "postgres://****@db/x", id="not-quoted-at"),
+        pytest.param("s3://key:a#b@bucket?region=x", "s3://****@bucket?region=x", id="not-quoted-number-sign"),
+        pytest.param("postgres://[::1]:5432/x?user=a@b", "postgres://[::1]:5432/x?user=a@b", id="no-password"),
+        pytest.param("https://api:8443/a@b", "https://api:8443/a@b", id="at-in-path"),
+        pytest.param("file:///mnt/a:b/c@d", "file:///mnt/a:b/c@d", id="folder-with-signs"),
         pytest.param("postgres://me:abcd@[::1/x", "postgres://****@[::1/x", id="broken"),
         pytest.param("me:abcd@db", "****@db", id="no-scheme"),
+        pytest.param("postgres://me:ab\nc@db/x", "postgres://me:****@db/x", id="line-end"),
         pytest.param("file:///mnt/a?x=1", "file:///mnt/a?x=1", id="files"),
         pytest.param(MINIO, MINIO, id="bucket"),
     ],
@@ -46,6 +56,7 @@ def test_secrets_of() -> None:
     assert secrets_of(LOGIN) == {"s3cret%40x", "s3cret@x"}
     assert secrets_of("postgres://me:abc@db/x") == set()
     assert secrets_of("postgres://me:abcd@[::1/x") == {"abcd"}
+    assert secrets_of("postgres://me:ab/cd@db/x?password=efgh") == {"ab/cd", "ab%2Fcd", "efgh"}
 
 
 def test_redact() -> None:
