@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from composeplat.engine.backend import writing
+from composeplat.engine.backend_url import shown_url
 from composeplat.system.atomic import write_private
 
 
@@ -37,15 +38,15 @@ def forget_moved(folder: Path) -> None:
 
 
 def mark_begun(folder: Path, source: str) -> None:
-    """Note that a move from this URL writes the state; an operation there removes the note."""
+    """Note that a move from this URL writes the state; an operation there removes the note. No login is in it."""
     with writing(folder):
-        write_private(_begun_mark(folder), json.dumps({"from": source}))
+        write_private(_begun_mark(folder), json.dumps({"from": shown_url(source)}))
 
 
 def is_begun(folder: Path, source: str) -> bool:
     """Return whether the state was written by a move from this URL, and used by no operation since."""
     try:
-        return bool(json.loads(_begun_mark(folder).read_text(encoding="utf-8"))["from"] == source)
+        return bool(json.loads(_begun_mark(folder).read_text(encoding="utf-8"))["from"] == shown_url(source))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

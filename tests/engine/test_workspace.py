@@ -1196,6 +1196,15 @@ def test_a_state_that_a_move_wrote(workspace: Workspace, what: str, *, is_kept: 
     assert not is_begun(workspace.folder, "s3://other")
 
 
+def test_the_note_of_a_move_has_no_password(tmp_path: Path) -> None:
+    """A password that is in a variable alone comes into no file; one that has changed since is no other source."""
+    mark_begun(tmp_path, "postgres://me:hunter22@db/state")
+
+    assert [path.name for path in tmp_path.iterdir() if "hunter22" in path.read_text()] == []
+    assert is_begun(tmp_path, "postgres://me:hunter23@db/state")
+    assert not is_begun(tmp_path, "postgres://me:hunter22@db/other")
+
+
 @pytest.mark.parametrize(("salt", "kept"), [("v1:abc=", "new"), ("v1:other=", "old")])
 def test_an_interrupted_change_of_the_passphrase(workspace: Workspace, salt: str, kept: str) -> None:
     """The next operation uses the passphrase that the state has: the new one if the state was written."""
