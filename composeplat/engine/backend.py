@@ -66,8 +66,11 @@ class DataFolder:
         return self.path / "state" / cluster
 
     def stack(self, backend: str, environment: str, namespace: str) -> Path:
-        key = hashlib.sha256(backend.encode()).hexdigest()[:12]
-        return self.path / "stacks" / key / environment / namespace
+        """The folder of a stack, with a passphrase of its own; another password in the URL leads to the same one."""
+        keys = [hashlib.sha256(url.encode()).hexdigest()[:12] for url in (backend, shown_url(backend))]
+        former, found = (self.path / "stacks" / key / environment / namespace for key in keys)
+        # Before there was this rule, the key was of the whole URL.
+        return former if former.exists() else found
 
     def prepare(self) -> None:
         """Make the folders, and the passphrase unless it exists."""

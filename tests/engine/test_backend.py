@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -56,6 +57,19 @@ def test_a_folder_for_each_stack(tmp_path: Path) -> None:
 
     assert len({data_folder.stack(*item) for item in chosen}) == len(chosen)
     assert tmp_path / "stacks" / "49f9160320a5" / "shop" / "team" == data_folder.stack("file:///a", "shop", "team")
+
+
+def test_the_folder_of_a_stack_after_another_password_of_the_backend(tmp_path: Path) -> None:
+    """It stays: it may have the passphrase of the state. One that was made with the whole URL is used as it was."""
+    data_folder = DataFolder(tmp_path)
+    places = [("postgres://me:old1@db/x", "shop", "team"), ("postgres://me:new2@db/x", "shop", "team")]
+    found = {data_folder.stack(*place) for place in places}
+    former = tmp_path / "stacks" / hashlib.sha256(places[0][0].encode()).hexdigest()[:12] / "shop" / "team"
+
+    assert len(found) == 1
+    assert data_folder.stack("postgres://me:old1@other/x", "shop", "team") not in found
+    former.mkdir(parents=True)
+    assert [data_folder.stack(*place) for place in places] == [former, *found]
 
 
 def test_state_of_each_cluster(tmp_path: Path) -> None:
