@@ -34,6 +34,8 @@ _MAX_RUNS = 10
 _MAX_CREDENTIAL_RETRIES = 3
 #: The runs after a registry that deleted layers which it had said it has.
 _MAX_PUSH_RETRIES = 2
+#: In the URNs of images that are built.
+_BUILD = "docker-build:index:Image::"
 #: For operations without a program.
 NO_PROGRAM_ARGS = ("--exec-kind", "auto.local")
 #: For operations that continue with the other resources after a failure.
@@ -207,7 +209,7 @@ def _has_passed(stack: Stack, events: Events, result: PulumiResult, number: int)
     if has_lost_layers(text) and number < _MAX_PUSH_RETRIES:
         stack.note("the registry deleted layers of an image during its push; pushing it again")
         return True
-    if not broke_off(text):
+    if not broke_off(_about_cluster(events, text)):
         return False
     stack.note("the cluster stopped answering; continuing once it answers")
     stack.health.mark_silent()
@@ -225,6 +227,12 @@ def _is_let_in(stack: Stack) -> bool:
         except ApiError as error:
             return error.status not in (0, http.client.UNAUTHORIZED)
     return True
+
+
+def _about_cluster(events: Events, text: str) -> str:
+    """Leave out what builds say: a registry has too many requests too, and the steps of a build ask any server."""
+    others = {urn: texts for urn, texts in events.messages.items() if _BUILD not in urn}
+    return text if others.keys() == events.messages.keys() else "\n".join(t for texts in others.values() for t in texts)
 
 
 def _texts(events: Events) -> list[str]:

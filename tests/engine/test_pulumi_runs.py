@@ -124,3 +124,44 @@ def test_layers_deleted_during_a_push(failed: int, runs: int) -> None:
     assert pulumi_runs.run(cast("Stack", stack), ["up"])[1].status == results[-1]
     assert len(results) == runs
     assert set(notes) == {"the registry deleted layers of an image during its push; pushing it again"}
+
+
+IMAGE = "urn:pulumi:team::shop::composeplat:index:ComposeStack$docker-build:index:Image::shop-image/web"
+OBJECT = "urn:pulumi:team::shop::composeplat:index:ComposeStack$kubernetes:core/v1:Secret::shop-environment/web"
+RATE_LIMIT = (
+    "failed to solve: node:20: failed to resolve source metadata for docker.io/library/node:20: unexpected status code"
+    " https://registry-1.docker.io/v2/library/node/manifests/20: 429 Too Many Requests"
+)
+REGISTRY = 'failed to fetch anonymous token: Get "https://a.jfrog.io/artifactory/api/docker/x/v2/token": dial tcp: no'
+NO_ANSWER = 'Patch "https://10.0.0.1/api/v1/namespaces/team/secrets/web": unexpected EOF'
+
+
+@pytest.mark.parametrize(
+    ("messages", "runs"),
+    [
+        pytest.param({IMAGE: RATE_LIMIT}, 1, id="rate-limit"),
+        pytest.param({IMAGE: REGISTRY}, 1, id="no-registry"),
+        pytest.param({OBJECT: NO_ANSWER}, 10, id="cluster"),
+        pytest.param({IMAGE: RATE_LIMIT, OBJECT: NO_ANSWER}, 10, id="both"),
+    ],
+)
+def test_a_build_without_its_registry(messages: dict[str, str], runs: int) -> None:
+    """What a registry answers is no silence of the cluster: it was asked ten times where it had asked for fewer."""
+    notes: list[str] = []
+    count = 0
+
+    def follow(_: object, on_event: Callable[[dict[str, Any]], None], *__: object) -> PulumiResult:
+        nonlocal count
+        count += 1
+        for number, (urn, message) in enumerate(messages.items()):
+            found = {"severity": "error", "urn": urn, "message": message}
+            on_event({"sequence": number, "diagnosticEvent": found})
+        return PulumiResult(255, f"Diagnostics:\n  error: {' '.join(messages.values())}\nerror: update failed")
+
+    health = SimpleNamespace(mark_silent=lambda: None, silence=0.0)
+    stack = SimpleNamespace(
+        workspace=SimpleNamespace(follow=follow), is_interrupted=False, note=notes.append, variables={}, health=health
+    )
+
+    assert pulumi_runs.run(cast("Stack", stack), ["up"])[1].status == 255
+    assert (count, bool(notes)) == (runs, runs > 1)
