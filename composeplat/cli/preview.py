@@ -32,6 +32,7 @@ from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.plan_parts import Part, Parts
 from composeplat.engine.preflight import REPLACED
+from composeplat.names import MAX_LABEL_LENGTH
 from composeplat.plan import Plan
 
 app = App()
@@ -84,7 +85,10 @@ def with_own_name(change: Change) -> Change:
     if change.operation is not Operation.REPLACE or not change.name.endswith(REPLACED):
         return change
     differences = tuple(difference for difference in change.differences if difference.path != "metadata.name")
-    return replace(change, name=change.name.removesuffix(REPLACED), differences=differences)
+    name, key = change.name.removesuffix(REPLACED), change.key
+    is_cut = len(change.name) == MAX_LABEL_LENGTH and key is not None and key.name.startswith(name)
+    own = key.name if key is not None and is_cut else name
+    return replace(change, name=own, differences=differences)
 
 
 def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) -> list[dict[str, object]]:

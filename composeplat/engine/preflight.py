@@ -17,7 +17,7 @@ from composeplat.components.resource_names import is_of_program, last_part
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.engine.ownership import owner_of
-from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SERVICE_LABEL
+from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, MAX_LABEL_LENGTH, SERVICE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan
 from composeplat.plan.workloads import ends_pods_first
 
@@ -261,7 +261,9 @@ def rename_replaced(
 
 
 def _renamed(desired: DesiredObject) -> DesiredObject:
-    metadata = {**desired.manifest["metadata"], "name": f"{desired.name}{REPLACED}"}
+    # The API server refuses a longer name of a Service, in a dry run too.
+    name = f"{desired.name[: MAX_LABEL_LENGTH - len(REPLACED)]}{REPLACED}"
+    metadata = {**desired.manifest["metadata"], "name": name}
     return replace(desired, manifest={**desired.manifest, "metadata": metadata})
 
 

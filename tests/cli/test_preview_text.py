@@ -19,7 +19,9 @@ from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Difference, Operation
 from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.plan_parts import Parts
+from composeplat.engine.preflight import rename_replaced
 from composeplat.engine.target import Target
+from composeplat.names import is_dns_label
 from composeplat.plan import Plan
 from composeplat.publication import ToCache
 from tests.conftest import Project
@@ -277,6 +279,21 @@ def test_a_service_that_a_preview_renamed() -> None:
     renamed = change(Operation.REPLACE, "Service", "service/web-replaced", *RENAMED)
 
     assert replace(renamed, name="web", differences=RENAMED[1:]) == with_own_name(renamed)
+
+
+@pytest.mark.parametrize("length", [54, 55, 63])
+def test_a_service_with_a_long_name(project: Project, length: int) -> None:
+    """The name of the preview is one that the API server accepts; shown is the one of the file."""
+    name = "w" * length
+    plan = project(f"services: {{{name}: {{image: x}}}}").read().plan
+    assert plan is not None
+    live = [{"metadata": {"name": name}, "spec": {"clusterIP": "10.0.0.1"}}]
+    renamed = next(found for found in rename_replaced(plan, live).objects if found.kind == "Service")
+    found = replace(change(Operation.REPLACE, "Service", f"service/{name}"), name=renamed.name)
+
+    assert is_dns_label(renamed.name)
+    assert renamed.name.endswith("-replaced")
+    assert with_own_name(found).name == name
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE, Operation.DELETE])
