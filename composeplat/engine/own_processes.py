@@ -43,8 +43,8 @@ _HOLDER = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
 
 
 def is_locked_out(output: str) -> bool:
-    """Return whether Pulumi failed because the stack is locked."""
-    return "is currently locked" in output
+    """Return whether Pulumi failed because the stack is locked; a webhook may say it of something else."""
+    return "the stack is currently locked by" in output
 
 
 def lock_holders(output: str) -> tuple[LockHolder, ...]:

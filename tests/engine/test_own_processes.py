@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.engine.own_processes import LockHolder, is_locked_out, lock_holders
+from composeplat.engine.pulumi_errors import explain
 
 OUTPUT = "error: the stack is currently locked by 1 lock(s). Either wait or remove the lock file manually.\n"
 ANN = "  file:///x/locks/1.json: created by ann@desk (pid 7) at 2025-06-01T12:00:00Z\n"
@@ -15,6 +16,9 @@ def test_whether_it_was_a_lock() -> None:
     """Only what Pulumi says of its lock is one."""
     assert is_locked_out(OUTPUT + ANN)
     assert not is_locked_out("error: no such stack")
+    freeze = 'admission webhook "freeze.example.com" denied the request: namespace team is currently locked'
+    assert not is_locked_out(freeze)
+    assert "is currently locked" in str(explain(f"error: Preview failed: {freeze}"))
 
 
 def test_every_holder() -> None:
