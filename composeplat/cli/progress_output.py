@@ -252,7 +252,10 @@ class Table:
             return
         self._steps.pop(step.name, None)
         self._transfers.pop(step.name, None)
-        if not step.is_transient:
+        if step.is_transient:
+            # What follows may not be an event, such as a question: with the row it would be erased too.
+            self.tick()
+        else:
             columns, _ = _size()
             self._write(_row(step.phase, progress.event_message(step), "", columns) + "\n")
 

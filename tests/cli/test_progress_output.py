@@ -290,6 +290,18 @@ def test_steps_on_a_terminal() -> None:
     assert shown[-1] == ["✓ building: 1.3 s"]
 
 
+def test_a_question_after_a_passing_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """The row of a step is erased with its end: a question that follows at once would be erased along with it."""
+    table = Table()
+    table.handle(progress.Step(name="reading", is_transient=True))
+    table.tick()
+    table.handle(progress.Step(name="reading", phase=Phase.DONE, is_transient=True))
+    sys.stderr.write("Delete this? ")
+    table.tick()
+
+    assert Drawn(80, 24).feed(capsys.readouterr().err)[-1] == ["Delete this? "]
+
+
 def test_steps_stand_below_the_services() -> None:
     """A step that continues has the last line."""
     assert calm(screens(step("asking"), at("db", "ready"), DRAWN)[-2]) == ["✓ db  ready", "⠋ asking"]
