@@ -82,6 +82,7 @@ def plan_for(
     request = for_target(request, target)
     if (looking or not needs_domain) and not request.default_domain:
         request = replace(request, default_domain=UNKNOWN_DOMAIN)
+    target.log_in()  # before a step: its row would erase a question
     with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
         answer = ask_cluster(request, target)
         loaded, plan = load_plan(answer.complete(request))

@@ -5,6 +5,7 @@ Owns the choice between the kubeconfig's cluster and the local one. It does not 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from composeplat.cluster.api import ApiError
 from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import KubeConfig, find_access, read_kubeconfig
 from composeplat.cluster.other_clusters import OtherCluster, recognize
-from composeplat.diagnostics import MissingPiece
+from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.layout import DOMAIN, Layout
 from composeplat.plan.desired import Plan
@@ -52,6 +53,11 @@ class Target:
         except ApiError as error:
             hint = "check that the cluster runs, and that --context is right"
             raise MissingPiece(str(error), error.hint or ("platform cluster start" if self.layout else hint)) from error
+
+    def log_in(self) -> None:
+        """Get the credentials, for which a plugin may ask the user; a failure is that of the first request."""
+        with contextlib.suppress(ComposeplatError):
+            self.access.credentials.current()
 
     def reached_at(self, url: str) -> str:
         """An endpoint's address as it is reached from here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
 import typer
@@ -11,11 +12,25 @@ from typer.testing import CliRunner
 
 from composeplat.cli.destroy import _confirm
 from composeplat.cli.questions import ask_name, ask_number
+from tests.cli.test_progress_output import Drawn
 from tests.conftest import VARIABLES, Project
 from tests.terminal import Terminal
 
 _WRONG = "Error: it must be "
 _PLATFORM = (sys.executable, "-c", "from composeplat.cli.app import main; main()")
+_PLUGIN = """\
+#!/bin/sh
+sleep 0.3
+printf 'Code: ' >&2
+read code < /dev/tty
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "t"}}'
+"""
+_KUBECONFIG = """\
+current-context: shop
+contexts: [{name: shop, context: {cluster: shop, user: ann}}]
+clusters: [{name: shop, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: ann, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login}}}]
+"""
 _CHANGED = "services: {web: {image: nginx, hostname: x}}"
 
 
@@ -88,6 +103,24 @@ def test_ctrl_c(project: Project) -> None:
 
     assert terminal.rest().rstrip(" ").endswith("^C\r\n")
     assert terminal.status() == 130
+
+
+def test_a_question_of_a_credential_plugin(project: Project) -> None:
+    """No row of a step is drawn over it while the plugin waits for the answer."""
+    folder = project(_CHANGED).path
+    (folder / "kubeconfig").write_text(_KUBECONFIG)
+    (folder / "login").write_text(_PLUGIN)
+    (folder / "login").chmod(0o755)
+    terminal = Terminal(
+        [*_PLATFORM, "preview"], folder=folder, env={**VARIABLES, "TERM": "xterm", "KUBECONFIG": "kubeconfig"}
+    )
+    before = terminal.until("Code: ")
+    time.sleep(0.5)
+    terminal.type("1234")
+    shown = f"{before}Code: {terminal.rest()}"
+
+    assert Drawn(80, 24).feed(shown)[-1][0] == "Code: 1234"
+    assert terminal.status() == 4
 
 
 @pytest.mark.parametrize(
