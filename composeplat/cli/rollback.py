@@ -63,6 +63,8 @@ def _roll_back(planned: Planned, choice: Choice, options: RollbackOptions, deplo
     number = target.revision.number
     _show_preview(planned, previewed, options)
     if show_violations(previewed, planned, as_json=choice.json_diagnostics):
+        refused = replace(previewed, changes=[], kept=[])
+        show_document(_document(planned, previewed, refused, number, diff=False), as_json=options.as_json)
         progress.conclude(f"a policy refuses {planned.where}; nothing was changed")
         return Exit.FAILED
     if options.dry_run or not (previewed.changes or target.completes_another):

@@ -17,6 +17,7 @@ from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan, VolumePlan
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import given, refusal
+from tests.schemas import checked
 
 SECRETS = "/api/v1/namespaces/team/secrets"
 FIRST = Revision(
@@ -229,7 +230,7 @@ def test_the_question(ready: Seam, answer: str, status: int) -> None:
 
 
 def test_a_policy_that_refuses(ready: Seam) -> None:
-    """The rollback ends after the preview."""
+    """The rollback ends after the preview, and the document says why."""
     violation = Violation(pack="rules", policy="p", level="mandatory", message="no", urn=CHANGE.urn)
     ready.gives("rollback.preview", Came(changes=[CHANGE], violations=[violation]))
 
@@ -238,6 +239,11 @@ def test_a_policy_that_refuses(ready: Seam) -> None:
     assert outcome.status == 1
     assert outcome.stderr.endswith("a policy refuses demo in namespace team; nothing was changed\n")
     assert [name for name, *_ in ready.asked] == ["rollback.preview"]
+
+    for arg in ("--yes", "--dry-run"):
+        document = checked(json.loads(ready.platform("rollback", arg, "--json").stdout))
+        assert (document["status"], document["changes"], document["rolled_back_to"]) == ("failed", [], 1)
+        assert [row["policy"] for row in document["policy_violations"]] == ["p"]
 
 
 def test_a_rollback_for_programs(ready: Seam) -> None:
