@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -56,7 +57,9 @@ def events_of(view: EnvironmentView, api: Api, listed: Iterable[Object]) -> list
     # Of the workloads, only those of development add names; all of them are Deployments.
     path = kind_path("apps/v1", "Deployment", view.namespace) + environment_selector(view.environment)
     deployments = {("Deployment", item["metadata"]["name"]): item for item in api.items(path)}
-    return read_events(listed, view.queries(deployments), _other_objects(view))
+    names, others = tuple(service.name for service in view.planned.plan.services), _other_objects(view)
+    found = read_events(listed, replace(view, chosen=names).queries(deployments), others)
+    return [event for event in found if event.service in view.chosen or event.object in others]
 
 
 def _other_objects(view: EnvironmentView) -> dict[str, str]:

@@ -42,8 +42,13 @@ class EnvironmentEvent:
 def read_events(
     events: Iterable[Object], services: Iterable[ServiceQuery], others: Mapping[str, str]
 ) -> list[EnvironmentEvent]:
-    """The events of these services, oldest first; ``others`` has further objects and whose they are."""
-    patterns = [(service.name, _pattern(service)) for service in services]
+    """The events of these services, oldest first; ``others`` has further objects and whose they are.
+
+    The services have to be all of the environment: the name of a pod can be that of several.
+    """
+    # A name may begin or end with that of another service: the longest one counts.
+    longest_first = sorted(services, key=lambda service: -len(service.cluster_name))
+    patterns = [(service.name, _pattern(service)) for service in longest_first]
     found = [
         _environment_event(event, owner)
         for event in events

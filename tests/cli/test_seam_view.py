@@ -447,6 +447,20 @@ def test_the_events_for_programs(eventful: Seam) -> None:
     assert data(eventful.platform("events", "db", "--json"))["events"] == []
 
 
+def test_the_events_of_a_job_that_begins_with_the_name_of_a_service(seam: Seam) -> None:
+    """They are the job's, also where the other service alone is named: its pods have such names too."""
+    (seam.folder / "compose.yaml").write_text(
+        'services: {shop: {image: example/shop}, shop-seed: {image: example/shop, restart: "no"}}\n'
+    )
+    about = {"kind": "Pod", "metadata": {"name": "shop-seed-x7k2p", "uid": "1"}}
+    seam.server.answers[EVENTS] = given(event(about, "BackOff", "again"))
+
+    assert data(seam.platform("events", "shop", "--json"))["events"] == []
+    for names in ((), ("shop-seed",)):
+        (found,) = data(seam.platform("events", *names, "--json"))["events"]
+        assert found["service"] == "shop-seed"
+
+
 def test_no_events(seam: Seam) -> None:
     """Where there are none that is reported."""
     outcome = seam.platform("events")

@@ -50,6 +50,23 @@ def test_of_others(name: str) -> None:
     assert read_events([about(name)], [WEB, API, DB, MIGRATE], OTHERS) == []
 
 
+@pytest.mark.parametrize(
+    ("other", "kinds", "name"),
+    [
+        ("shop", ("Deployment", "Job"), "Pod/shop-seed-x7k2p"),
+        ("shop", ("Deployment", "DaemonSet"), "Pod/shop-seed-x7k2p"),
+        ("seed", ("StatefulSet", "StatefulSet"), "PersistentVolumeClaim/anonymous-shop-seed-0"),
+    ],
+)
+def test_the_name_of_another_service_in_a_name(other: str, kinds: tuple[str, str], name: str) -> None:
+    """An object belongs to the service with the longer name: a hash may be a word, and so may a volume."""
+    pairs = zip((other, "shop-seed"), kinds, strict=True)
+    services = [ServiceQuery(name=service, cluster_name=service, kind=kind) for service, kind in pairs]
+
+    for order in (services, services[::-1]):
+        assert [found.service for found in read_events([about(name)], order, {})] == ["shop-seed"]
+
+
 def test_the_order() -> None:
     """The oldest comes first, whichever field says when."""
     late = {**about("Deployment/web", ""), "eventTime": "2025-06-01T12:00:02.000001Z"}
