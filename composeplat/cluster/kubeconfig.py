@@ -203,8 +203,9 @@ def _in_cluster_access(environment: Mapping[str, str]) -> Access:
 def _credentials(
     user: dict[str, Any], folder: Path, environment: Mapping[str, str], cluster: dict[str, Any]
 ) -> CredentialSource:
+    program = user.get("exec")
     written = Credential(
-        token=str(user.get("token") or ""),
+        token=str(user.get("token") or "") or ("" if program else _oidc_token(user.get("auth-provider"))),
         basic=_basic(user),
         certificate=_placed(user.get("client-certificate"), folder),
         key=_placed(user.get("client-key"), folder),
@@ -212,10 +213,25 @@ def _credentials(
         key_data=_decoded(user.get("client-key-data")),
         impersonation=_impersonation(user),
     )
-    program = user.get("exec")
     if isinstance(program, dict) and program.get("command"):
         return _plugin_source(written, program, folder, environment, cluster)
     return _file_source(written, _placed(user.get("tokenFile"), folder))
+
+
+def _oidc_token(provider: object) -> str:
+    """Return the token of an OpenID Connect login, which kubectl renews in the kubeconfig; empty without a login."""
+    if not isinstance(provider, dict):
+        return ""
+    name, settings = provider.get("name"), provider.get("config")
+    if name != "oidc":
+        raise MissingPiece(
+            f"the kubeconfig's auth-provider '{name}' is not supported",
+            "write the kubeconfig again with a current version of your cloud's command line",
+        )
+    token = str((settings if isinstance(settings, dict) else {}).get("id-token") or "")
+    if not token:
+        raise MissingPiece("the kubeconfig's auth-provider 'oidc' has no id-token", "log in with kubectl")
+    return token
 
 
 def _plugin_source(

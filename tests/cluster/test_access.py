@@ -186,6 +186,12 @@ def test_authority_beside_the_kubeconfig(tmp_path: Path) -> None:
             {"certificate_data": PEM, "key_data": "key"},
             id="certificate-as-data",
         ),
+        pytest.param(
+            {"auth-provider": {"name": "oidc", "config": {"id-token": "jwt", "refresh-token": "r"}}},
+            {"token": "jwt"},
+            id="openid-connect",
+        ),
+        pytest.param({"token": "t", "auth-provider": {"name": "gcp"}}, {"token": "t"}, id="token-beside-a-provider"),
     ],
 )
 def test_credential(tmp_path: Path, user: dict[str, Any], more: dict[str, Any]) -> None:
@@ -194,6 +200,29 @@ def test_credential(tmp_path: Path, user: dict[str, Any], more: dict[str, Any]) 
 
     assert access == HERE
     assert Credential(**more) == replace(credential_of(access), version=None)
+
+
+@pytest.mark.parametrize(
+    ("provider", "output", "hint"),
+    [
+        (
+            {"name": "gcp"},
+            "the kubeconfig's auth-provider 'gcp' is not supported",
+            "write the kubeconfig again with a current version of your cloud's command line",
+        ),
+        (
+            {"name": "oidc", "config": {"client-id": "shop"}},
+            "the kubeconfig's auth-provider 'oidc' has no id-token",
+            "log in with kubectl",
+        ),
+    ],
+)
+def test_provider_without_a_token(tmp_path: Path, provider: dict[str, Any], output: str, hint: str) -> None:
+    """A request without a credential would be refused as if one had expired."""
+    with pytest.raises(MissingPiece) as caught:
+        found(tmp_path, user={"auth-provider": provider})
+
+    assert (output, hint) == (str(caught.value), caught.value.hint)
 
 
 def test_certificate_beside_the_kubeconfig(tmp_path: Path) -> None:
