@@ -67,7 +67,7 @@ def _copy_out(planned: Planned, container: Command, path: str, target: str) -> i
         return 0 if status == _NOT_READ else status
     with container_commands.open_command(command, planned.target, os.environ) as piped:
         try:
-            copied = unpack(piped.output, path, Path(os.path.expanduser(target)))
+            copied = unpack(piped.output, path, os.path.expanduser(target))
         except BrokenArchive as error:
             raise _explained(error, piped, path) from error
         status, complaint = piped.end()

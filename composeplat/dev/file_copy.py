@@ -86,8 +86,8 @@ def is_content(path: str) -> bool:
     return path == "." or path.endswith("/.")
 
 
-def unpack(archive: IO[bytes], source: str, target: Path) -> Copied:
-    """Write an archive of a container to a path here, as ``docker cp`` names it."""
+def unpack(archive: IO[bytes], source: str, target: str | Path) -> Copied:
+    """Write an archive of a container to a path here, as ``docker cp`` names it: a final slash is that of a folder."""
     copied = Copied()
     try:
         with tarfile.open(fileobj=archive, mode="r|", tarinfo=_Member) as tar:
@@ -123,16 +123,16 @@ def _refuse_link(first: tarfile.TarInfo, source: str) -> None:
         raise ComposeplatError(message, f"copy what it leads to: {quoted(printable(leads_to))}")
 
 
-def _place(first: tarfile.TarInfo, source: str, target: Path) -> tuple[Path, tuple[str, ...]]:
+def _place(first: tarfile.TarInfo, source: str, given: str | Path) -> tuple[Path, tuple[str, ...]]:
     """The folder to write below, and the name there that the source gets; empty for the folder itself."""
-    name = posixpath.basename(posixpath.normpath(source))
+    name, target = posixpath.basename(posixpath.normpath(source)), Path(given)
     if target.is_dir():
         return target, () if is_content(source) or not name else (name,)
     if first.isdir():
         if target.exists():
             raise ComposeplatError(f"{quoted(str(target))} is a file, and {quoted(source)} is a folder")
         return target.parent, (target.name,)
-    if str(target).endswith(os.sep) or not target.parent.is_dir():
+    if str(given).endswith((os.sep, f"{os.sep}.")) or not target.parent.is_dir():
         raise ComposeplatError(f"there is no folder {quoted(str(target if target.parent.is_dir() else target.parent))}")
     return target.parent, (target.name,)
 

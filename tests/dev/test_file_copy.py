@@ -62,6 +62,7 @@ FOLDER: tuple[Member, ...] = (
         ("/srv/app", "new", {"new/a": "A", "new/sub/b": "B"}),
         ("/srv/app", ".", {"app/a": "A", "app/sub/b": "B"}),
         ("/srv/app/", "there", {"there/app/a": "A", "there/app/sub/b": "B"}),
+        ("/srv/app", "new/", {"new/a": "A", "new/sub/b": "B"}),
     ],
 )
 def test_a_folder_goes_where_docker_cp_puts_it(
@@ -69,7 +70,7 @@ def test_a_folder_goes_where_docker_cp_puts_it(
 ) -> None:
     (tmp_path / "there").mkdir()
 
-    assert unpack(archive(*FOLDER), source, tmp_path / target) == Copied(files=2, size=2)
+    assert unpack(archive(*FOLDER), source, f"{tmp_path}/{target}") == Copied(files=2, size=2)
     assert tree(tmp_path) == expected
 
 
@@ -147,13 +148,16 @@ def test_the_content_of_a_folder(tmp_path: Path) -> None:
     [
         (FOLDER, "file", "is a file, and '/srv/app' is a folder"),
         ((("./app", b"", {}),), "no/such", "there is no folder"),
+        ((("./app", b"", {}),), "new/", "there is no folder"),
+        ((("./app", b"", {}),), "new/.", "there is no folder"),
+        ((("./app", b"", {}),), "file/", "there is no folder"),
     ],
 )
 def test_a_target_that_does_not_fit(tmp_path: Path, members: tuple[Member, ...], target: str, message: str) -> None:
     (tmp_path / "file").write_text("kept")
 
     with pytest.raises(ComposeplatError, match=message):
-        unpack(archive(*members), "/srv/app", tmp_path / target)
+        unpack(archive(*members), "/srv/app", f"{tmp_path}/{target}")
     assert tree(tmp_path) == {"file": "kept"}
 
 
