@@ -158,6 +158,8 @@ def deploy_command(
 ) -> int:
     """Deploy the Compose file to the cluster, and print the addresses."""
     if dry_run:
+        if choice.policy_pack:
+            raise typer.BadParameter("is not checked by --dry-run: platform preview does", param_hint="--policy-pack")
         from composeplat.cli.render import run as render_run
 
         return render_run(choice, folder="", as_json=as_json, services=services or ())

@@ -193,6 +193,14 @@ def test_flags_of_pulumi(seam: Seam) -> None:
     }  # fmt: skip
 
 
+def test_policies_without_pulumi(seam: Seam) -> None:
+    """The objects alone are printed without Pulumi, which would check them: that nothing is refused says nothing."""
+    outcome = seam.platform("deploy", "--dry-run", "--policy-pack", "a")
+
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "Invalid value for --policy-pack: is not checked by --dry-run: platform preview does" in outcome.stderr
+
+
 def _span(seam: Seam) -> Span:
     return Span(Source("compose.yaml", seam.folder / "compose.yaml", TEXT), 1)
 
