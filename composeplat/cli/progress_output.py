@@ -40,6 +40,8 @@ _COLORS = {
     "applying": "36",
     "building": "36",
 }
+#: Columns of a terminal that has room for a step's name and how long it took the last time.
+_ROOM_FOR_USUAL = 40
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -303,7 +305,8 @@ class Table:
 
     def _step_row(self, step: Step, columns: int) -> str:
         seconds = time.monotonic() - self._begun[step.name]
-        usual = f" of about {progress.format_seconds(step.usual_seconds)}" if step.usual_seconds else ""
+        usual_s = step.usual_seconds if columns >= _ROOM_FOR_USUAL else None
+        usual = f" of about {progress.format_seconds(usual_s)}" if usual_s else ""
         transfer = self._transfers.get(step.name)
         text = progress.event_message(transfer) if transfer else step.name
         return _row(step.phase, text, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)

@@ -500,6 +500,14 @@ def test_shortened_output(columns: int, line: str) -> None:
     assert line == screens(*BUSY, DRAWN, columns=columns)[-1][-1]
 
 
+def test_a_slow_step_on_a_narrow_terminal() -> None:
+    """How long it took the last time is left out there: a line that is wrapped would not be erased as a whole."""
+    shown = screens(step("building kube", usual_seconds=360.0), 1.3, columns=24)
+
+    assert [len(screen) for screen in shown[:-1]] == [1] * (len(shown) - 1)
+    assert shown[-2][0][2:] == "building kube  1 s"
+
+
 def test_the_last_table() -> None:
     """At the end the table stands once, with the notes above it, and says what became of each service."""
     assert screens(*SHOP[:3], DRAWN, *SHOP[3:], DRAWN)[-1] == [
