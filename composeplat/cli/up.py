@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated
 
 import typer
@@ -301,8 +301,10 @@ def up_command(
             raise typer.BadParameter("takes services, and no options of a session", param_hint="--watch")
         from composeplat.cli.watch import run as run_watch
 
-        return run_watch(choice, tuple(filter(None, (service, *(command or ())))), deploy_first=True)
+        services = tuple(filter(None, (service, *(command or ()))))
+        return run_watch(replace(choice, named_services=services), services, deploy_first=True)
     service, args = _split_at_dashes(service, command or [])
+    choice = replace(choice, named_services=(service,) if service else ())
     args = utf8_texts(args, "COMMAND")
     options = UpArguments(
         service=service,

@@ -62,6 +62,15 @@ def test_a_service_that_the_file_does_not_have(project: Project, args: tuple[str
     assert "cluster" not in outcome.stderr
 
 
+def test_a_command_without_a_service(project: Project) -> None:
+    """The first word after ``--`` is no name of a service."""
+    folder = project("services:\n  web: {image: x, volumes: ['.:/app']}\n").path
+    outcome = run("up", "--", "npm", "run", "dev", folder=folder, KUBECONFIG=NOWHERE)
+
+    assert outcome.status == 4
+    assert outcome.stderr.startswith("error: no cluster is configured")
+
+
 def test_a_service_that_needs_a_variable_of_the_namespace(project: Project) -> None:
     """Whether it is there is known once the cluster has given the variable."""
     folder = project("services:\n  web: {image: '${TAG:?}'}\n").path

@@ -104,6 +104,18 @@ def test_a_deploy_comes_first(watched: Seam) -> None:
     assert watched.options.services == ()
 
 
+@pytest.mark.parametrize("command", [("watch", "--deploy"), ("up", "--watch")], ids=" ".join)
+def test_services_of_profiles(watched: Seam, command: tuple[str, ...]) -> None:
+    """A service that is named is active, whichever its profile, and not the first one alone."""
+    watched.gives("deploy.deploy", KeyboardInterrupt())
+    (watched.folder / "compose.yaml").write_text(RULES.replace("  web:", "  web: &web").replace(
+        "  db:", "  other: {<<: *web, profiles: [late]}\n  db:"
+    ))  # fmt: skip
+
+    assert watched.platform(*command, "web", "other", *ARGS).status == 130
+    assert watched.options.services == ("web", "other")
+
+
 @pytest.mark.parametrize(("environment", "is_deployed"), [("demo", True), ("other", False)])
 def test_a_workload_of_another_environment(watched: Seam, environment: str, *, is_deployed: bool) -> None:
     """One of the same name does not count: the deploy that comes first names the conflict."""
