@@ -69,6 +69,14 @@ def test_a_named_service_brings_its_profiles(project: Project) -> None:
     assert deployed() == ["web"]
 
 
+def test_an_explained_service_brings_its_profiles(project: Project) -> None:
+    """The option of `check` that names a service is one way to name it."""
+    args = ("check", "--offline", "--full", "--json", "--explain", "load")
+    (found,) = json.loads(run_here(*args, folder=project(TEXT).path).stdout)["services"]
+
+    assert found["service"] == "load"
+
+
 def test_profiles_need_full_mode(project: Project) -> None:
     """Without full mode the option is refused, and the variable has no effect."""
     folder = project(TEXT)
