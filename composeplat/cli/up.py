@@ -26,6 +26,7 @@ from composeplat.cli.session_events import SessionReporter
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker, mount_path
+from composeplat.compose.values import BadValue, parse_size, show_size
 from composeplat.dev.helper import check_helper_image
 from composeplat.dev.link import Session
 from composeplat.dev.session import Development, UpOptions
@@ -215,6 +216,17 @@ def read_ports(text: str, option: str) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
+def _read_size(text: str) -> str:
+    """Read a size as those of volumes in the file are read: for Kubernetes, ``512m`` is half a byte."""
+    try:
+        size = parse_size(text, decimal=True)
+    except BadValue as error:
+        raise typer.BadParameter(str(error), param_hint="--volume-size") from error
+    if size == 0:
+        raise typer.BadParameter("must be a size above 0", param_hint="--volume-size")
+    return show_size(size)
+
+
 def _variables(assignments: Iterable[str]) -> dict[str, str]:
     made = {"TERM": os.environ["TERM"]} if os.environ.get("TERM") else {}
     for text in assignments:
@@ -314,7 +326,7 @@ def up_command(
         reverse=tuple(read_ports(text, "--reverse") for text in reverse or ()),
         variables=_variables(env or ()),
         helper=helper_image,
-        size=volume_size,
+        size=_read_size(volume_size),
         take_over=take_over,
         down_on_exit=down_on_exit,
     )

@@ -829,6 +829,25 @@ def test_options_of_up(seam: Seam, developing: Developing) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "size"), [("512m", "512Mi"), ("10g", "10Gi"), ("2.5Gi", "2560Mi"), ("1G", "1000000000")]
+)
+def test_the_size_of_the_sync_volume(seam: Seam, developing: Developing, given: str, size: str) -> None:
+    """It has the units of a volume in the file; Kubernetes would make half a byte of ``512m``."""
+    seam.platform(*UP, "--volume-size", given).assert_success()
+
+    assert developing.options.size == size
+
+
+@pytest.mark.parametrize("given", ["0", "10x", "-1Gi", ""])
+def test_no_size(seam: Seam, developing: Developing, given: str) -> None:
+    """It is a mistake of usage, before anything is built or replaced."""
+    outcome = seam.platform(*UP, "--volume-size", given)
+
+    assert (outcome.status, developing.done) == (2, [])
+    assert "Invalid value for --volume-size: must be a size " in outcome.stderr
+
+
+@pytest.mark.parametrize(
     ("process", "command"),
     [
         pytest.param("command: a, entrypoint: b", ("b", "a"), id="both"),
