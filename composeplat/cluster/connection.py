@@ -104,12 +104,18 @@ def _make_tls(access: Access, credential: Credential) -> ssl.SSLContext:
             context.verify_mode = ssl.CERT_NONE
         with _certificate_files(credential) as (certificate, key):
             if certificate:
-                context.load_cert_chain(certificate, key or None)
+                context.load_cert_chain(certificate, key or None, _refuse_passphrase)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         message = f"can't use the certificates that the kubeconfig names: {reason}"
         raise MissingPiece(message, "get a new kubeconfig, or check the certificates and the key in it") from error
     return context
+
+
+def _refuse_passphrase() -> str:
+    """Refuse an encrypted key, as kubectl does: the library would read its passphrase from standard input."""
+    message = "the client's key is encrypted"
+    raise ValueError(message)
 
 
 def _check_readable(*paths: str | None) -> None:

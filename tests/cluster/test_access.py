@@ -9,6 +9,7 @@ import socket
 import socketserver
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -1439,6 +1440,30 @@ def test_certificate_that_is_none(secure: Server) -> None:
         api.get("/version")
 
     assert caught.value.hint == "get a new kubeconfig, or check the certificates and the key in it"
+
+
+def test_key_that_is_encrypted(keys: Path, tmp_path: Path) -> None:
+    """As for kubectl, it can't be used: the library would take its passphrase from what is piped into a command."""
+    encrypt = ("openssl", "pkey", "-in", str(keys / "user.key"), "-aes256", "-passout", "pass:abcd")
+    subprocess.run([*encrypt, "-out", str(tmp_path / "key")], check=True, capture_output=True)
+    connect = f"""
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api
+from composeplat.cluster.credentials import Credential, static_credentials
+credentials = static_credentials(Credential(certificate={str(keys / "user.crt")!r}, key={str(tmp_path / "key")!r}))
+Api(Access(host="127.0.0.1", port=1, credentials=credentials)).get("/version")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", connect],
+        input="abcd\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+
+    assert "can't use the certificates that the kubeconfig names: the client's key is encrypted" in done.stderr
+    assert "pass phrase" not in done.stderr
 
 
 @pytest.fixture
