@@ -47,10 +47,11 @@ RegistryPort = Annotated[int, _port_option("--registry-port", "Port of the regis
 HttpsPort = Annotated[int, _port_option("--https-port", "Port of the endpoints on this machine, else 443.")]
 HttpPort = Annotated[int, _port_option("--http-port", "HTTP port of the endpoints on this machine, else 80.")]
 Simulated = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--simulated",
         metavar="N",
+        min=1,
         show_default=False,
         help="Simulate a cluster of N nodes; needs no root.",
     ),
@@ -102,7 +103,7 @@ def start(
     no_egress: NoEgress = False,
     image_cache: ImageCache = "",
     disk_limit: DiskLimit = "",
-    simulated: Simulated = 0,
+    simulated: Simulated = None,
     progress: opt.Progress = opt.ProgressMode.AUTO,
     debug: opt.Debug = False,
 ) -> None:
@@ -117,7 +118,7 @@ def start(
         cluster = local_cluster(
             os.environ,
             ports={k: v for k, v in ports.items() if v},
-            simulated=simulated,
+            simulated=simulated or 0,
             build_network=build_network.value,
             egress=not no_egress,
             image_cache=cache_size,

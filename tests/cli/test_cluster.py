@@ -264,3 +264,13 @@ def test_prune_of_none(tmp_path: Path) -> None:
 
     assert outcome.status == 4
     assert outcome.stderr.startswith("error: the local cluster is not running\n  hint: platform cluster start\n")
+
+
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_no_nodes(tmp_path: Path, number: str) -> None:
+    """It is a mistake of usage: the real cluster would be started, or its folder used for a simulated one."""
+    outcome = run("cluster", "start", "--simulated", number, folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert outcome.status == 2
+    assert f"Invalid value for '--simulated': {number} is not in the range x>=1." in outcome.stderr
+    assert list(tmp_path.iterdir()) == []
