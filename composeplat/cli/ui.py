@@ -25,6 +25,7 @@ from composeplat.cluster.kubeconfig import read_kubeconfig
 from composeplat.diagnostics import Exit, MissingPiece
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.target import find_target
+from composeplat.system.files import is_shell_pipe
 
 if TYPE_CHECKING:
     from composeplat.ui.site import Site
@@ -127,6 +128,9 @@ def ui_command(
     """Show the environment as a page in a browser, or write the page as files."""
     if "-" in (choice.file or ()):
         raise typer.BadParameter("can't be standard input: the page reads the file again", param_hint="--file")
+    has_actions = not (read_only or all_environments or export_folder)
+    if has_actions and any(map(is_shell_pipe, choice.env_file or ())):
+        raise typer.BadParameter("can't be a pipe without --read-only: actions read it again", param_hint="--env-file")
     if all_environments and export_folder:
         raise typer.BadParameter("can't be given along with --export", param_hint="--all")
     if all_environments:

@@ -47,6 +47,8 @@ _NEVER_READ = ("/proc", "/sys", "/dev")
 _IN_MEMORY = (os.path.join("/dev", "shm"),)
 _SHELL_PIPE = re.compile(r"(?:/dev|/proc/self)/fd/[0-9]+")
 _standard_inputs: WeakKeyDictionary[TextIO, bytes] = WeakKeyDictionary()
+_shell_pipes: dict[tuple[str, int], bytes] = {}
+"""What pipes of the shell had, by their paths and inodes: a command may read a definition several times."""
 
 
 class Unreadable(Exception):
@@ -138,14 +140,24 @@ def read_standard_input(*, limit: int) -> bytes:
         raise Unreadable(reason_of(error)) from error
 
 
+def is_shell_pipe(path: str) -> bool:
+    """Whether a path can be that of a pipe that a shell makes."""
+    return _SHELL_PIPE.fullmatch(path) is not None
+
+
 def read_shell_pipe(path: str, *, limit: int) -> bytes | None:
     """Read the pipe that a shell makes for ``<(command)``, which gives its content once; None for any other path."""
-    if not _SHELL_PIPE.fullmatch(path):
+    if not is_shell_pipe(path):
         return None
     try:
         with open(path, "rb") as stream:
-            is_pipe = stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
-            return stream.read(limit + 1) if is_pipe else None
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISFIFO(found.st_mode):
+                return None
+            pipe = path, found.st_ino
+            if pipe not in _shell_pipes:
+                _shell_pipes[pipe] = stream.read(limit + 1)
+            return _shell_pipes[pipe]
     except OSError:
         return None
 

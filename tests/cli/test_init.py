@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.registry.image_config import ImageFacts
+from tests.cli.test_config import shell_pipe
 from tests.conftest import Project
 from tests.in_process import run_here
 
@@ -83,3 +84,15 @@ def test_a_base_of_a_profile_that_is_off(project: Project) -> None:
 
     assert "  tool:\n" in written
     assert "  web:\n" not in written
+
+
+def test_an_env_file_that_a_shell_pipes(project: Project) -> None:
+    """The definition is read several times, and the pipe has its content once."""
+    folder = project("services: {web: {image: 'nginx:${TAG:?}', hostname: other, tty: true}}").path
+    (folder / "tag.env").write_text("TAG=7\n")
+    with shell_pipe("TAG=7\n") as tag:
+        piped = run_here("init", "--offline", "--dry-run", "--env-file", tag, folder=folder)
+    expected = run_here("init", "--offline", "--dry-run", "--env-file", "tag.env", folder=folder)
+
+    assert "full: true" in expected.stdout
+    assert (piped.stdout, piped.stderr) == (expected.stdout, expected.stderr)

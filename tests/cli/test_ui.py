@@ -17,6 +17,7 @@ from composeplat.cli.ui_documents import changed_files, definition_document, rea
 from composeplat.compose.load import load
 from composeplat.compose.options import Request
 from composeplat.plan import make_plan
+from tests.cli.test_config import shell_pipe
 from tests.conftest import Project
 from tests.in_process import run_here
 
@@ -132,6 +133,19 @@ def test_standard_input(project: Project) -> None:
     done = run_here("ui", "-f", "-", folder=project({}).path)
     assert done.status == 2
     assert "can't be standard input" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "is_refused"),
+    [((), True), (("--read-only",), False), (("--all",), False), (("--export", "page"), False)],
+)
+def test_an_env_file_that_a_shell_pipes(project: Project, args: tuple[str, ...], *, is_refused: bool) -> None:
+    """The commands of the actions read it again, in processes that do not have the pipe."""
+    with shell_pipe("TAG=7\n") as tag:
+        done = run_here("ui", "--env-file", tag, *args, folder=project(SHOP).path, KUBECONFIG="none")
+
+    assert (done.status == 2) == is_refused
+    assert ("can't be a pipe without --read-only" in done.stderr) == is_refused
 
 
 def test_without_the_extra(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
