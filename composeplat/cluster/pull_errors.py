@@ -13,6 +13,8 @@ from composeplat.cluster.error_text import FREE_DISK, network_error, shorten
 _MISSING = re.compile(
     r"not found|manifest unknown|does not exist(?!.*no basic auth)|name unknown|name_unknown", re.IGNORECASE
 )
+#: Names of images and addresses, which can have any of the words.
+_QUOTED = re.compile(r'"[^"\s]*"')
 #: The kubelet starts so many pulls a second (five, in bursts of ten), and tries again later by itself.
 _THROTTLED = "pull QPS exceeded"
 
@@ -34,7 +36,7 @@ def telling_error(texts: Iterable[str]) -> str:
 
 def explain_pull_error(text: str, reason: str) -> tuple[str, str]:
     """Return why an image can't be pulled, and the fix; the fix is empty where it is not known."""
-    low = text.lower()
+    low = _QUOTED.sub("", text).lower()
     if reason == "InvalidImageName":
         return "the name is invalid", "correct the name"
     if reason == "ErrImageNeverPull":
@@ -45,7 +47,7 @@ def explain_pull_error(text: str, reason: str) -> tuple[str, str]:
         return "there is no such image in its registry", "correct the name or the tag, or push the image"
     if re.search(r"no space left on device|disk quota exceeded", low):
         return "the disk of the node is full", FREE_DISK
-    if re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
+    if re.search(r"unauthorized|denied|authentication|\b40[13]\b|no basic auth", low):
         return "the registry denied access", "give the cluster the registry's credentials"
     if re.search(r"dial tcp|no such host|connection refused|timeout|unreachable|eof|tls|lookup", low):
         unreachable = f"its registry can't be reached from the cluster{network_error(text)}"

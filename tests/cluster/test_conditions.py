@@ -813,6 +813,18 @@ RESOLVE = f'failed to pull and unpack image "{IMAGE}": failed to resolve referen
             id="connection-refused",
         ),
         pytest.param(
+            'failed to resolve reference "r/authentication:1": dial tcp 10.0.0.9:443: connect: connection refused',
+            f"{NOT_REACHED}: connection refused",
+            SEE,
+            id="word-in-a-name",
+        ),
+        pytest.param(
+            f"{'9f403a' * 10}aaaa: dial tcp 10.0.0.9:4013: connect: connection refused",
+            f"{NOT_REACHED}: connection refused",
+            SEE,
+            id="number-in-a-digest-and-a-port",
+        ),
+        pytest.param(
             f"{RESOLVE}net/http: TLS handshake timeout", f"{NOT_REACHED}: TLS handshake timeout", SEE, id="timeout"
         ),
         pytest.param(
