@@ -84,7 +84,7 @@ def with_choice(*more: str, file: object = opt.Files, cluster: bool = True) -> C
 
         @functools.wraps(command)
         def call(**values: Any) -> None:
-            if values.get("progress") is opt.ProgressMode.JSON:
+            if values.get("progress") is opt.ProgressMode.JSON and not values.get("quiet"):
                 values["json_diagnostics"] = True
             with _scope(command, values, parameters, cluster=cluster, is_kept=works) as run:
                 given = {parameter.name: _frozen(values.pop(parameter.name)) for parameter in shared}

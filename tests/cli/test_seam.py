@@ -258,6 +258,15 @@ def test_quiet(seam: Seam, command: str) -> None:
     assert seam.platform(*args_of(command), "--quiet").stderr == NOTHING[command] + "\n"
 
 
+def test_quiet_beside_events(seam: Seam) -> None:
+    """It wins over --progress json as a whole: no line is JSON among others that are not."""
+    seam.gives(OPERATIONS["deploy"], Came(failures=[FAILED]))
+
+    quiet = seam.platform(*args_of("deploy"), "--quiet")
+    both = seam.platform(*args_of("deploy"), "--progress", "json", "--quiet")
+    assert both.stderr.splitlines()[:-1] == quiet.stderr.splitlines()[:-1] != []
+
+
 # deploy ---------------------------------------------------------------------------------------------------------------
 
 
