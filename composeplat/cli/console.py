@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -90,6 +90,19 @@ def is_raw() -> bool:
     return bool(_raw)
 
 
+_erasers: list[Callable[[], None]] = []
+
+
+@contextmanager
+def drawn_below(erase: Callable[[], None]) -> Iterator[None]:
+    """Call a function before each message: it erases what is drawn on the terminal below the messages."""
+    _erasers.append(erase)
+    try:
+        yield
+    finally:
+        _erasers.remove(erase)
+
+
 def write_message(text: str) -> None:
     """Write to standard error; nothing happens if that is closed, as the exit status remains."""
     _write_error(progress.masked_text(text).replace("…", ellipsis(sys.stderr)))
@@ -104,6 +117,8 @@ def write_json_lines(rows: Iterable[object]) -> None:
 
 
 def _write_error(text: str) -> None:
+    for erase in _erasers:
+        erase()
     try:
         sys.stderr.write(text.replace("\n", "\r\n") if _raw else text)
         sys.stderr.flush()

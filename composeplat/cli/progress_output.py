@@ -16,7 +16,7 @@ from typing import Protocol, Self
 from unicodedata import east_asian_width
 
 from composeplat import progress
-from composeplat.cli.console import is_raw, is_unicode, wants_color, write_json_lines, write_message
+from composeplat.cli.console import drawn_below, is_raw, is_unicode, wants_color, write_json_lines, write_message
 from composeplat.cli.options import ProgressMode
 from composeplat.diagnostics import printable
 from composeplat.progress import Conclusion, Event, Finished, Note, Phase, ServiceProgress, SessionEvent, Step, Transfer
@@ -59,7 +59,8 @@ class Screen:
 
     def __init__(self, mode: ProgressMode = ProgressMode.AUTO) -> None:
         self._renderer = make_renderer(mode)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Also of the thread that writes a message, for which the table is erased."""
         self._ended = threading.Event()
         self._ticker = threading.Thread(target=self._tick, daemon=True)
         self._listening = ExitStack()
@@ -67,6 +68,8 @@ class Screen:
     def __enter__(self) -> Self:
         self._ticker.start()
         self._listening.enter_context(progress.use_handler(self._handle))
+        if isinstance(self._renderer, Table):
+            self._listening.enter_context(drawn_below(self._erase))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,6 +82,12 @@ class Screen:
     def _handle(self, event: Event) -> None:
         with self._lock:
             self._renderer.handle(event)
+
+    def _erase(self) -> None:
+        """Erase the table until it is drawn again, below a message that is no event."""
+        with self._lock:
+            if isinstance(self._renderer, Table):
+                self._renderer.erase()
 
     def _tick(self) -> None:
         while not self._ended.wait(_REDRAW_INTERVAL_S):
@@ -271,6 +280,9 @@ class Table:
 
     def end(self) -> None:
         self._draw(final=True)
+
+    def erase(self) -> None:
+        self._write("")
 
     def _draw(self, *, final: bool = False) -> None:
         columns, rows = _size()

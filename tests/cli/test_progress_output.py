@@ -16,7 +16,8 @@ import pytest
 
 from composeplat import progress
 from composeplat.cli import progress_output
-from composeplat.cli.console import raw_terminal, show_error
+from composeplat.cli.console import raw_terminal, show_error, write_message
+from composeplat.cli.options import ProgressMode
 from composeplat.cli.progress_output import JsonLines, Lines, Screen, Table
 from composeplat.diagnostics import ComposeplatError
 from composeplat.progress import Event, Phase, ServiceProgress
@@ -300,6 +301,19 @@ def test_a_question_after_a_passing_step(capsys: pytest.CaptureFixture[str]) -> 
     table.tick()
 
     assert Drawn(80, 24).feed(capsys.readouterr().err)[-1] == ["Delete this? "]
+
+
+def test_a_message_that_is_no_event(capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as a diagnostic while a deploy runs: the table is drawn again below it, and erases none of its lines."""
+    with Screen(ProgressMode.TTY), progress.step("deploying", is_transient=True):
+        time.sleep(DRAWN)
+        write_message("web: error\n1 error\n")
+        time.sleep(DRAWN)
+        progress.note("the end")
+
+    shown = Drawn(80, 24).feed(capsys.readouterr().err)
+    assert [line[2:] for line in shown[0]] == ["deploying"]
+    assert shown[-1] == ["web: error", "1 error", "the end"]
 
 
 def test_steps_stand_below_the_services() -> None:
