@@ -18,8 +18,17 @@ from composeplat.compose.yaml_reader import NodeCount, StopReading, as_utf8, dec
 from composeplat.diagnostics import Report, Source, Span, join_some, quoted
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
+from composeplat.system.records import record
 
 _MAX_NAMES = 5
+
+
+@record
+class BelowLines:
+    """The variables that come after the lines of an env file: those of earlier files, and of the place."""
+
+    earlier: Lookup = lambda _: None
+    place: Lookup = lambda _: None
 
 
 class Sources:
@@ -105,28 +114,16 @@ class Sources:
         return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
     def env(
-        self,
-        path: str,
-        variables: Variables,
-        root: ProjectRoot | None,
-        place: Lookup = lambda _: None,
-        earlier: Lookup = lambda _: None,
+        self, path: str, variables: Variables, root: ProjectRoot | None, below: BelowLines | None = None
     ) -> dict[str, str]:
         """Read an env file with variables of the definition; report one that can't be read."""
         try:
-            return self.read_env(path, variables, root, place, earlier)
+            return self.read_env(path, variables, root, below or BelowLines())
         except files.Unreadable as error:
             self._report_unreadable(path, Path(os.path.dirname(path)), error)
             return {}
 
-    def read_env(
-        self,
-        path: str,
-        variables: Variables,
-        root: ProjectRoot | None,
-        place: Lookup = lambda _: None,
-        earlier: Lookup = lambda _: None,
-    ) -> dict[str, str]:
+    def read_env(self, path: str, variables: Variables, root: ProjectRoot | None, below: BelowLines) -> dict[str, str]:
         given = self.request.env_contents.get(path)
         if given is None:
             content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
@@ -136,11 +133,11 @@ class Sources:
         # The lines are above earlier files and the platform's variables, also for each other.
         above, platform = variables.split()
 
-        def below(name: str) -> str | None:
-            found = earlier(name)
+        def earlier(name: str) -> str | None:
+            found = below.earlier(name)
             return platform.lookup(name) if found is None else found
 
-        return evaluate_lines(parsed, above.lookup, self.report, below, place) if parsed else {}
+        return evaluate_lines(parsed, above.lookup, self.report, earlier, below.place) if parsed else {}
 
     def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
         """Parse an env file; None if it is not text, which is reported."""
