@@ -33,6 +33,8 @@ from composeplat.system.records import record
 
 Ports = tuple[tuple[int, str], ...]
 
+_PARAMETER = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s,"]+))')
+_BEARER = re.compile(rf"(?:^|,)\s*bearer\s+({_PARAMETER.pattern}(?:\s*,\s*{_PARAMETER.pattern})*)", re.IGNORECASE)
 #: For all images that are read at the same time, together.
 TIMEOUT_S = 2.0
 _HUB_HOST = "registry-1.docker.io"
@@ -254,12 +256,10 @@ class ImageConfig:
 
     def _authorize(self, headers: Message) -> str:
         """Answer a challenge: with the login itself, or with a token that is fetched with the login or without one."""
-        challenge = next(iter(headers.get_all("WWW-Authenticate") or ()), "")
-        scheme, _, parameters = challenge.partition(" ")
+        fields = _token_challenge(", ".join(headers.get_all("WWW-Authenticate") or ()))
         basic = self._basic_authorization()
-        if scheme.lower() != "bearer":
+        if fields is None:
             return basic
-        fields = dict(re.findall(r'(\w+)="([^"]*)"', parameters))
         realm = fields["realm"]
         if not realm.startswith("https://") and not self._is_loopback:
             basic = ""
@@ -277,6 +277,12 @@ class ImageConfig:
         if login is None:
             return ""
         return "Basic " + base64.b64encode(f"{login.user}:{login.password}".encode()).decode("ascii")
+
+
+def _token_challenge(challenges: str) -> dict[str, str] | None:
+    """Return the parameters of a Bearer challenge, which may be one of several; None without one."""
+    found = _BEARER.search(challenges)
+    return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(found[1])} if found else None
 
 
 def _digest(content: bytes) -> str:

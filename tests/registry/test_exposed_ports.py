@@ -108,7 +108,7 @@ def test_elsewhere(registry: Registry, tmp_path: Path) -> None:
     ("password", "expected"),
     [pytest.param("s3cret", ((80, "tcp"),), id="right"), pytest.param("nonsense", None, id="wrong")],
 )
-@pytest.mark.parametrize("kind", ["basic", "bearer"])
+@pytest.mark.parametrize("kind", ["basic", "bearer", "both", "without quotes"])
 def test_a_login(password: str, expected: Ports | None, kind: str, registry: Registry, tmp_path: Path) -> None:
     """A registry that wants a login is given it when it asks, itself or for a token; a wrong one is no error."""
     registry.push("team/app", "80/tcp")
@@ -121,6 +121,8 @@ def test_a_login(password: str, expected: Ports | None, kind: str, registry: Reg
         challenge = {
             "basic": 'Basic realm="x"',
             "bearer": f'Bearer realm="http://{registry.host}/token",service="here",scope="repository:x:pull"',
+            "both": f'Basic realm="x, y", bearer service="here", realm="http://{registry.host}/token"',
+            "without quotes": f"Bearer realm=http://{registry.host}/token,service=here",
         }[kind]
         let_in = wanted if kind == "basic" else "Bearer t0ken"
         return None if authorization == let_in else (401, {"WWW-Authenticate": challenge}, b"{}")
