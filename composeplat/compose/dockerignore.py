@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 
 from composeplat.compose.model import Build
@@ -91,7 +92,10 @@ def _compile(pattern: str) -> re.Pattern[str]:
         # Alone, it begins any path that ends so.
         text = f".*{re.escape(pattern[2:])}"
     try:
-        return re.compile(text, re.DOTALL)
+        with warnings.catch_warnings():
+            # Of two signs such as "--" in brackets: some day they may be an operation on sets.
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile(text, re.DOTALL)
     except re.error:
         # The builder reports it.
         return re.compile(r"(?!)")

@@ -52,6 +52,7 @@ def test_dockerignore_lines_are_taken_as_they_are() -> None:
         pytest.param("a?\n!a?/*\n*\n", ["aa", "b/c"], ["aa/b/c"], id="a rule that changes nothing does not match"),
         pytest.param("!../../a\n", ["a"], ["b"], id="steps that take the mark of an exception with them"),
         pytest.param("!a\na\n", ["a"], ["b"], id="the last that matches wins"),
+        pytest.param("[+--]\n[a&&b]\n", ["+", ",", "-", "&"], [".", "c"], id="signs of which Python warns"),
         pytest.param("[z-a]\nb\n", ["b"], ["a", "z"], id="a pattern that is none"),
     ],
 )
