@@ -73,6 +73,17 @@ def test_a_large_service_is_not_copied_without_end(project: Project) -> None:
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.parametrize("reference", ["!reset base", "!reset {service: gone}", "!reset null"])
+def test_a_reset_reference(reference: str, project: Project) -> None:
+    """A service whose `extends` has the tag `!reset` extends none, as in Compose."""
+    text = f"services:\n  base: {{image: busybox, user: '1'}}\n  web: {{image: nginx, extends: {reference}}}\n"
+
+    reading = project(text).read(full=True)
+
+    assert reading.messages == []
+    assert reading.loaded.project.services["web"].user is None
+
+
 @pytest.mark.parametrize("args", [[], ["--no-interpolate"]], ids=["substituted", "as written"])
 def test_config_shows_the_merged_service(args: list[str], project: Project) -> None:
     """The resolved definition has what is inherited in each service, and neither `extends` nor `label_file`."""

@@ -599,6 +599,17 @@ def test_tags_of_an_included_file(project: Project) -> None:
     assert reading.loaded.project.services["web"].command == ("b",)
 
 
+@pytest.mark.parametrize("include", ["!reset [a.yaml]", "[!reset a.yaml, b.yaml]", "!reset"])
+def test_a_reset_include(include: str, project: Project) -> None:
+    """What has the tag `!reset` is not included, and need not be there."""
+    text = f"include: {include}\nservices: {{own: {{image: own}}}}"
+
+    reading = project({"compose.yaml": text, "b.yaml": "services: {own: {image: b}}"}).read()
+
+    assert reading.messages == []
+    assert list(reading.loaded.project.services) == ["own"]
+
+
 def test_what_two_includes_both_include(project: Project) -> None:
     """It is taken once: lists that are appended stay as they are."""
     files = {

@@ -16,7 +16,7 @@ from composeplat.compose.load.extends import Extends, local_path, real_path
 from composeplat.compose.load.sources import BelowLines, Sources
 from composeplat.compose.load.variables import default_env_file
 from composeplat.compose.merge import apply_tags, merge
-from composeplat.compose.nodes import Mapping, Node, Scalar
+from composeplat.compose.nodes import RESET, Mapping, Node, Scalar
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.values import parse_path
 from composeplat.compose.variables import VariableReferences, Variables
@@ -83,7 +83,7 @@ class Documents:
         """Merge a file into its includes: the file wins, with what its services extend."""
         under: Node | None = None
         include = node.get("include") if isinstance(node, Mapping) else None
-        if isinstance(node, Mapping) and include is not None and not (isinstance(include, Scalar) and include.is_null):
+        if isinstance(node, Mapping) and include is not None:
             under = self._includes(Field(Context(self.report, variables), include, ("include",)), variables)
             node = _without(node, ("include",))
         if self._extends is not None:
@@ -92,8 +92,9 @@ class Documents:
 
     def _includes(self, include: Field, variables: Variables) -> Node | None:
         under: Node | None = None
-        for item in include.items("a list of files"):
-            part = self._include(item, variables)
+        found = () if include.is_null or include.node.tag == RESET else include.items("a list of files")
+        for item in found:
+            part = None if item.node.tag == RESET else self._include(item, variables)
             if part is not None:
                 under = part if under is None else _merge_includes(under, part, self.report)
         return under

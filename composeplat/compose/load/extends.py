@@ -16,7 +16,7 @@ from pathlib import Path
 from composeplat.compose.interpolate import interpolate
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.merge import merge, merge_service
-from composeplat.compose.nodes import Mapping, Node, Scalar, find_node
+from composeplat.compose.nodes import RESET, Mapping, Node, Scalar, find_node
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.values import is_address, parse_path
 from composeplat.compose.variables import VariableReferences, Variables
@@ -99,7 +99,7 @@ class Extends:
         entries = {key: entry for key, entry in service.entries.items() if key != "extends"}
         own = Mapping(service.span, entries, service.tag, service.size)
         reference = service.entries["extends"][1]
-        if isinstance(reference, Scalar) and reference.is_null:
+        if reference.tag == RESET or (isinstance(reference, Scalar) and reference.is_null):
             return own
         whole = Field(Context(self._report, file.variables), reference, ("services", name, "extends"))
         base = self._base(whole, file, trail)
