@@ -40,6 +40,7 @@ def test_the_images_of_a_dockerfile(text: str, images: str) -> None:
     ("app", "names"),
     [
         pytest.param("{build: ./app}", ["team/base:1"], id="from"),
+        pytest.param("{build: ./marked}", ["team/base:1"], id="a-byte-order-mark"),
         pytest.param("{build: ./copied}", ["team/base:1"], id="copied-from"),
         pytest.param("{build: {context: ./named, args: {BASE: 'team/base:1'}}}", ["team/base:1"], id="an-argument"),
         pytest.param(
@@ -68,6 +69,7 @@ def test_warnings(project: Project, app: str, names: list[str]) -> None:
 DOCKERFILES: Mapping[str, str] = {
     "base/Dockerfile": "FROM busybox\n",
     "app/Dockerfile": "FROM team/base:1\n",
+    "marked/Dockerfile": "\ufeffFROM team/base:1\n",
     "copied/Dockerfile": "FROM busybox\nCOPY --from=team/base:1 /a /a\n",
     "named/Dockerfile": "ARG BASE\nFROM $BASE\n",
 }

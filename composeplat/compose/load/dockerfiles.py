@@ -25,7 +25,9 @@ def read_dockerfile(build: Build, root: ProjectRoot) -> str:
     """Return the text of a Dockerfile in the definition or the project; empty if it is elsewhere."""
     if not build.context or is_remote(build.context):
         return ""
-    return build.dockerfile_inline or read_text(Path(build.context, build.dockerfile or "Dockerfile"), root)
+    text = build.dockerfile_inline or read_text(Path(build.context, build.dockerfile or "Dockerfile"), root)
+    # BuildKit passes over a byte order mark, which editors of Windows write.
+    return text.removeprefix("\ufeff")
 
 
 def read_text(path: Path, root: ProjectRoot) -> str:
