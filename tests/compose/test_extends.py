@@ -73,6 +73,21 @@ def test_a_large_service_is_not_copied_without_end(project: Project) -> None:
     assert time.monotonic() - started < 30
 
 
+def test_services_are_listed_once(project: Project) -> None:
+    """A service that an include has too is listed once where the name of another one is wrong."""
+    files = {
+        "compose.yaml": "include: [a.yaml]\nservices: {web: {user: '1'}, job: {image: nginx, extends: gone}}",
+        "a.yaml": "services: {web: {image: nginx}, db: {image: nginx}}",
+    }
+
+    (error,) = project(files).read(full=True).loaded.report.sorted()
+
+    assert (error.code, error.hint) == (
+        "undefined-service",
+        "services are: web, db, job; name the file of another service with 'file'",
+    )
+
+
 @pytest.mark.parametrize("reference", ["!reset base", "!reset {service: gone}", "!reset null"])
 def test_a_reset_reference(reference: str, project: Project) -> None:
     """A service whose `extends` has the tag `!reset` extends none, as in Compose."""

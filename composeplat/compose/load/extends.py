@@ -132,7 +132,7 @@ class Extends:
             return name is not None
         where = "this file" if is_own else f"'{self._sources.shown(file.path)}'"
         message = f"names {reference.node.shown}, which is not a service of {where}"
-        names = [*file.services.entries, *file.included.entries]
+        names = {**file.included.entries, **file.services.entries}
         hint = self._report.near(name, names) or _listed(names)
         other = "; name the file of another service with 'file'" if is_own else ""
         reference.report("undefined-service", message, f"{hint}{other}".removeprefix("; "))
