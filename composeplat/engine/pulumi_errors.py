@@ -47,7 +47,8 @@ _NO_ANSWER = re.compile(
 
 #: The provider's error for a credential that the API server did not accept; registries have another error.
 _REFUSED = re.compile(
-    r"(?:Kubernetes API server|Preview failed|Kubernetes cluster is unreachable): (?:.*: )?Unauthorized"
+    r"(?:Kubernetes API server|Preview failed|Kubernetes cluster is unreachable): (?!.*admission webhook)"
+    r"(?:.*: )?Unauthorized"
     r"|the server has asked for the client to provide credentials"
 )
 
@@ -60,6 +61,12 @@ _LOST_LAYERS = re.compile(r"failed to push \S+: .*(?:blob unknown to registry|MA
 _REFUSED_OBJECT = re.compile(
     r'resource "urn:[^"]*:(\w+)::[^":]*?([^"/:]+)" was not successfully \w+ by the Kubernetes API server: '
     r'(.*?)(?=\s*(?:[Pp]review failed|update failed|resource "urn:|$))'
+)
+
+#: What the API server says of objects, or one of its webhooks in any words.
+_OF_API_SERVER = re.compile(
+    r"(?:was not successfully \w+ by the Kubernetes API server|Preview failed): "
+    r'.*?(?=\s*(?:preview failed|update failed|resource "urn:|$))'
 )
 
 
@@ -259,7 +266,7 @@ def explain(output: str, url_name: str = URL_VARIABLE) -> ComposeplatError:
         _explain_by(_STATE_FAILURES, text)
         or _explain_lock(text)
         or _explain_cluster(text)
-        or _explain_by(_BACKEND_FAILURES, text, url_name)
+        or _explain_by(_BACKEND_FAILURES, _OF_API_SERVER.sub("", text), url_name)
         or _explain_refusal(text)
         or ComposeplatError(_quote(text))
     )

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
-from composeplat.engine.pulumi_errors import explain
+from composeplat.engine.pulumi_errors import explain, is_refused
 
 BLOB = 'error: read ".pulumi/meta.yaml": blob (key ".pulumi/meta.yaml") (code=Unknown): '
 READ = f"{BLOB}operation error S3: GetObject, "
@@ -173,3 +173,30 @@ def test_what_a_policy_refuses() -> None:
         "the API server refuses Deployment 'web': deployments.apps is forbidden: every one needs an owner;"
         " Service 'web': no ports"
     )
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "admission webhook \"a.b\" denied the request: permission denied for image 'nginx'",
+        'admission webhook "a.b" denied the request: no space left on device quota of team',
+        'admission webhook "a.b" denied the request: AccessDenied: no signature',
+        'admission webhook "a.b" denied the request: an author must be logged in',
+        'admission webhook "a.b" denied the request: image not verified: Unauthorized',
+    ],
+    ids=["permission", "space", "access", "login", "credentials"],
+)
+def test_a_message_of_a_webhook(reason: str) -> None:
+    """It is no failure of the state's backend or of a credential, although these have the same texts."""
+    assert not is_refused(f"Preview failed: {reason}")
+    assert str(explain(refused("Deployment", "demo-workload/web", reason))) == (
+        f"the API server refuses Deployment 'web': {reason}"
+    )
+    assert str(explain(f"error: Preview failed: {reason}\n")) == f"Pulumi failed: Preview failed: {reason}"
+
+
+def test_a_backend_that_fails_beside_a_refusal() -> None:
+    """It is the cause of a run that ends: the next run reports what was refused."""
+    text = refused("Deployment", "demo-workload/web", "no") + "error: update failed\nerror: no space left on device\n"
+
+    assert str(explain(text)) == "the state can't be written: the disk is full"
