@@ -7,6 +7,7 @@ so it gets a copy of the user's builders: the user's own folder never changes.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -20,12 +21,15 @@ from composeplat.engine.target import Target
 from composeplat.local.builder_cache import BUILDER_NAME, buildx_instance
 from composeplat.local.layout import make_layout
 from composeplat.registry.docker_folder import docker_folder
-from composeplat.system.atomic import write_private
+from composeplat.system.atomic import remove_tree, write_private
 from composeplat.system.locks import hold_lock
 
 #: The variable that carries the builder's name to the program.
 BUILDER = "COMPOSEPLAT_BUILDER"
 _FOLDERS = ("instances", "defaults", "activity")
+_COPY = "buildx-user"
+#: The file with the path of the configuration that a copy is of.
+_SOURCE = "copy-of"
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
 _UNIX = "unix://"
 DOCKER_HOST = "DOCKER_HOST"
@@ -84,10 +88,13 @@ def _of_user(name: str, users: Path, environment: Mapping[str, str], data_folder
     if name and name not in (*known, *_docker_contexts(environment)):
         listed = f"builders are: {', '.join(known)}" if known else "make one with docker buildx create"
         raise MissingPiece(f"buildx has no builder '{name}'", listed)
-    folder = data_folder.path / "buildx-user"
+    folder = data_folder.path / _name_of_copy(users, environment)
     # Each run removes what the user has not, which would be files that another one is writing.
     with writing(folder), hold_lock(folder.with_name("buildx-user.lock"), lambda: None):
+        _remove_old_copies(folder)
         _prepare(folder)
+        if folder.name != _COPY:
+            write_private(folder / _SOURCE, json.dumps(str(users.absolute())))
         for path in (*(users / "instances").glob("*"), *(users / "defaults").glob("*"), users / "current"):
             if path.is_file() and not path.name.startswith("."):
                 write_private(folder / path.relative_to(users), path.read_text(encoding="utf-8"))
@@ -96,6 +103,20 @@ def _of_user(name: str, users: Path, environment: Mapping[str, str], data_folder
         if (users / "certs").is_dir():
             shutil.copytree(users / "certs", folder / "certs", dirs_exist_ok=True)
     return {BUILDER: name, "BUILDX_CONFIG": str(folder)}
+
+
+def _name_of_copy(users: Path, environment: Mapping[str, str]) -> str:
+    """Return the name of the folder: runs with other configurations, as jobs of a CI system have, may build at once."""
+    if not (environment.get("BUILDX_CONFIG") or environment.get("DOCKER_CONFIG")):
+        return _COPY
+    return f"{_COPY}-{hashlib.sha256(os.fsencode(users.absolute())).hexdigest()[:12]}"
+
+
+def _remove_old_copies(folder: Path) -> None:
+    """Remove the copies of configurations that are gone, such as those of jobs."""
+    for source in folder.parent.glob(f"{_COPY}-*/{_SOURCE}"):
+        if not Path(json.loads(source.read_text(encoding="utf-8"))).exists():
+            remove_tree(source.parent)
 
 
 def _of_local_cluster(socket: Path, data_folder: DataFolder) -> dict[str, str]:

@@ -84,6 +84,30 @@ def test_runs_at_the_same_time(shell: dict[str, str], users: Path, tmp_path: Pat
     assert {folder["BUILDX_CONFIG"] for folder in found} == {str(tmp_path / "data" / "buildx-user")}
 
 
+@pytest.mark.parametrize("variable", ["BUILDX_CONFIG", "DOCKER_CONFIG"])
+def test_other_configurations_at_the_same_time(
+    shell: dict[str, str], users: Path, tmp_path: Path, variable: str
+) -> None:
+    """Jobs of a CI system have one each: none takes the builder of another one away, and a copy goes with its job."""
+    data_folder, copies = DataFolder(tmp_path / "data"), []
+    for job in ("one", "two"):
+        folder = tmp_path / job
+        shutil.copytree(users, folder if variable == "BUILDX_CONFIG" else folder / "buildx")
+        for instances in folder.rglob("instances"):
+            (instances / job).write_text(json.dumps(INSTANCE))
+        given = {**shell, variable: str(folder), "BUILDX_BUILDER": job}
+        copies.append(Path(builder_variables(given, target(), data_folder)["BUILDX_CONFIG"]))
+
+    assert [sorted(path.name for path in (copy / "instances").iterdir()) for copy in copies] == [
+        ["mine", "one"], ["mine", "two"],
+    ]  # fmt: skip
+    shutil.rmtree(tmp_path / "one")
+    builder_variables(shell, target(), data_folder)
+    assert sorted(path for path in (tmp_path / "data").iterdir() if path.is_dir()) == sorted(
+        [tmp_path / "data" / "buildx-user", copies[1]]
+    )
+
+
 def test_the_current_builder(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
     """Where none is named, the builder that the user works with is left for buildx to choose."""
     assert users.exists()
