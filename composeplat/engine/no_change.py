@@ -16,12 +16,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Self
 
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, owner_uid
 from composeplat.engine.dev_workloads import dev_workloads_by_service
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import AUTOSCALER, CLAIM, Key, LiveState, belongs_to, object_keys
 from composeplat.engine.recorded_plan import ENCRYPTION_MARK
 from composeplat.engine.scaling import sleeping_workloads
+from composeplat.names import MANAGED_BY_LABEL
 from composeplat.plan.desired import Plan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.system.records import record
@@ -215,7 +216,13 @@ def _different(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]
 
 
 def digest_objects(digester: Digester, objects: Mapping[Key, Object]) -> dict[str, str]:
-    return {object_name(key): digester.digest(object_facts(key[0], item)) for key, item in objects.items()}
+    """Return the digest of each object, except those that a controller makes and deletes, as the Jobs of a CronJob."""
+    own = {key: item for key, item in objects.items() if not (owner_uid(item) and _is_of_nobody(item))}
+    return {object_name(key): digester.digest(object_facts(key[0], item)) for key, item in own.items()}
+
+
+def _is_of_nobody(item: Object) -> bool:
+    return MANAGED_BY_LABEL not in (item["metadata"].get("labels") or {})
 
 
 def unchanged_resources(counts: Mapping[str, int]) -> int:

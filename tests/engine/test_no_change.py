@@ -179,6 +179,20 @@ def test_a_workload_that_somebody_changed(path: tuple[Any, ...], value: object) 
     assert digests[0] != digests[1]
 
 
+def test_a_run_of_a_schedule_is_no_change() -> None:
+    """The Jobs that a CronJob makes come and go; one with the labels of a deploy would be deleted by the next one."""
+    owner = {"ownerReferences": [{"kind": "CronJob", "uid": "7", "controller": True}]}
+    job = {"metadata": {"name": "web-1", "uid": "8", "labels": {"dev.platform.com/environment": "demo"}, **owner}}
+    ours = {"metadata": {**job["metadata"], "labels": OURS}}
+    before, run, other = (
+        digest_objects(DIGESTER, {("CronJob", "web"): DEPLOYMENT, **more})
+        for more in ({}, {("Job", "web-1"): job}, {("Job", "web-1"): ours})
+    )
+
+    assert run == before
+    assert other.keys() == {"CronJob/web", "Job/web-1"}
+
+
 def test_a_status_is_no_change() -> None:
     """A new status gives a workload another version and time, and no other digest; of a Secret each version counts."""
     changed = copy.deepcopy(DEPLOYMENT)
