@@ -47,7 +47,7 @@ def run(choice: Choice, *, folder: str) -> Exit:
         definition=[source for source in planned.loaded.files if source != "-"],
         builder=builder.get(BUILDER, ""),
         cluster=workspace.cluster,
-        salt=workspace.salt(),
+        secrets=workspace.secret_settings(),
     )
     _write(place, folder, texts)
     write_message(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,14 @@ declare_configured(Path(__file__).parent)
 
 
 def ejected_files(
-    request: Request, loaded: Loaded, folder: Path, *, definition: list[str], builder: str, cluster: str, salt: str
+    request: Request,
+    loaded: Loaded,
+    folder: Path,
+    *,
+    definition: list[str],
+    builder: str,
+    cluster: str,
+    secrets: Mapping[str, str],
 ) -> dict[str, str]:
     settings = loaded.settings
     project = {
@@ -39,7 +47,7 @@ def ejected_files(
     config["composeplat:files"] = [_relative(path, folder) for path in definition]
     if env_files := env_files_to_name(request, loaded.folder):
         config["composeplat:envFiles"] = [_relative(path, folder) for path in env_files]
-    stack = {**({"encryptionsalt": salt} if salt else {}), "config": config}
+    stack = {**secrets, "config": config}
     return {
         "Pulumi.yaml": _yaml(project),
         f"Pulumi.{settings.namespace}.yaml": _yaml(stack),

@@ -53,10 +53,21 @@ def write_new_state(path: Path | None, environment: str, namespace: str, variabl
     return is_known_layout(metadata, variables) and create_private(path, new_state(environment, namespace))
 
 
+_SETTING = re.compile(r'^(encryptionsalt|secretsprovider|encryptedkey): "?([^\s"]+)', re.MULTILINE)
+
+
 def read_salt(settings: Path) -> str:
     """Return the salt in a stack's settings file; empty without one."""
+    return read_settings(settings).get("encryptionsalt", "")
+
+
+def read_settings(settings: Path) -> dict[str, str]:
+    """Return what a stack's settings file says of the provider of secrets; empty without one."""
     try:
-        found = re.search(r"^encryptionsalt: (\S+)", settings.read_text(encoding="utf-8"), re.MULTILINE)
+        return dict(_SETTING.findall(settings.read_text(encoding="utf-8")))
     except OSError:
-        return ""
-    return found[1] if found else ""
+        return {}
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\n" for name, value in settings.items()) or "{}\n"

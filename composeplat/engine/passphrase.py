@@ -21,6 +21,11 @@ from composeplat.system.atomic import write_private
 from composeplat.system.records import record
 
 VARIABLE, FILE_VARIABLE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
+#: By the type of a provider of secrets in a state: the settings of a stack, and what the state calls them.
+_SETTINGS = {
+    "passphrase": {"encryptionsalt": "salt"},
+    "cloud": {"secretsprovider": "url", "encryptedkey": "encryptedkey"},
+}
 
 
 class Source(StrEnum):
@@ -81,6 +86,17 @@ def salt_of(state: Mapping[str, Any]) -> str:
     """Return the salt of a state, which differs with each passphrase; empty without one."""
     providers = state.get("secrets_providers") or {}
     return str((providers.get("state") or {}).get("salt") or "") if providers.get("type") == "passphrase" else ""
+
+
+def settings_of(state: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings of a stack by which Pulumi keeps the provider of secrets that its state has.
+
+    Without those of a cloud's key service, it would encrypt the state with a passphrase from then on.
+    """
+    providers = state.get("secrets_providers") or {}
+    found = providers.get("state") or {}
+    rows = _SETTINGS.get(str(providers.get("type")), {})
+    return {name: str(found[key]) for name, key in rows.items() if found.get(key)}
 
 
 @record

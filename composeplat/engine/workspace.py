@@ -23,10 +23,10 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
 from composeplat.engine.backend_health import health_of
 from composeplat.engine.moved_mark import forget_begun, moved_mark, read_moved
-from composeplat.engine.new_state import packs_states, read_salt, write_new_state
+from composeplat.engine.new_state import packs_states, read_settings, settings_text, write_new_state
 from composeplat.engine.operation_log import log_operation
 from composeplat.engine.own_processes import OwnProcesses
-from composeplat.engine.passphrase import PassphraseChange, salt_of
+from composeplat.engine.passphrase import PassphraseChange, salt_of, settings_of
 from composeplat.engine.pulumi_errors import FREE_SPACE, FULL_DISK, explain
 from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
 from composeplat.engine.pulumi_variables import passed_variables, program_variables
@@ -302,20 +302,25 @@ class Workspace:
             if made.status and "already exists" not in made.output:
                 raise explain(made.output)
         elif state:
-            salt = salt_of(state)
+            wanted = settings_of(state)
             # Another machine may have changed the passphrase, and with it the salt.
-            if not settings.exists() or (salt and read_salt(settings) != salt):
+            if not settings.exists() or (wanted and read_settings(settings) != wanted):
                 with writing(settings):
-                    write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
+                    write_private(settings, settings_text(wanted))
         elif path is not None:
             # Nothing is encrypted yet: the salt is of a run before the first deploy, such as a preview, and its
             # passphrase may have been another one.
             with writing(settings):
                 settings.unlink(missing_ok=True)
 
-    def salt(self) -> str:
-        """The salt of the secrets in the state, for plain Pulumi; empty without one."""
-        return read_salt(self.folder / f"Pulumi.{self.namespace}.yaml")
+    def secret_settings(self) -> dict[str, str]:
+        """The settings for the secrets in the state, for plain Pulumi; empty without one."""
+        if self.state_file is not None:
+            # The next operation mends a broken state.
+            with contextlib.suppress(ComposeplatError):
+                if found := settings_of(self.read_state() or {}):
+                    return found
+        return read_settings(self.folder / f"Pulumi.{self.namespace}.yaml")
 
     def repair_order(self) -> bool:
         """Sort the resources of a state in which one comes before a dependency of its own; return whether one did."""

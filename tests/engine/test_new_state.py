@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from composeplat.engine.backend import DataFolder, backend_at, own_backend
-from composeplat.engine.new_state import is_known_layout, new_state, packs_states, write_new_state
+from composeplat.engine.new_state import (
+    is_known_layout,
+    new_state,
+    packs_states,
+    read_settings,
+    settings_text,
+    write_new_state,
+)
+from composeplat.engine.passphrase import settings_of
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
 
@@ -86,6 +97,48 @@ def test_settings_get_a_salt(tmp_path: Path) -> None:
 
     assert written.read_text().startswith("encryptionsalt: v1:")
     assert made.read_text() != written.read_text()
+
+
+class KeyService(BaseHTTPRequestHandler):
+    """Vault's protocol for the encryption of keys, with none."""
+
+    def do_PUT(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        made = {"ciphertext": f"vault:v1:{asked['plaintext']}"} if "plaintext" in asked else {}
+        answer = made or {"plaintext": asked["ciphertext"].removeprefix("vault:v1:")}
+        body = json.dumps({"data": answer}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
+@pytest.fixture
+def key_service() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), KeyService) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["with-them", "without"])
+def test_a_state_of_a_key_service(tmp_path: Path, key_service: str, *, keeps: bool) -> None:
+    """A run on another machine keeps the key service, with the settings that the state gives; Pulumi alone does not."""
+    pulumi = Pulumi(tmp_path)
+    pulumi.variables |= {"VAULT_SERVER_URL": key_service, "VAULT_SERVER_TOKEN": "t"}
+    pulumi.need("stack", "init", "--stack", "team", "--secrets-provider", "hashivault://key")
+    pulumi.need("destroy", "--yes", "--skip-preview", "--stack", "team", "--exec-kind", "auto.local")
+    state, settings = json.loads(pulumi.path("team").read_text()), pulumi.project / "Pulumi.team.yaml"
+    wanted = settings_of(state["checkpoint"]["latest"])
+
+    assert read_settings(settings) == wanted
+    settings.write_text(settings_text(wanted if keeps else {}))
+    pulumi.need("refresh", "--yes", "--skip-preview", "--stack", "team", "--exec-kind", "auto.local")
+    found = json.loads(pulumi.path("team").read_text())["checkpoint"]["latest"]["secrets_providers"]["type"]
+    assert found == ("cloud" if keeps else "passphrase")
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

@@ -872,7 +872,7 @@ def test_make_a_stack_that_is_there(workspace: Workspace) -> None:
 
     assert asked(notes) == []
     assert (workspace.folder / "Pulumi.team.yaml").read_text() == "encryptionsalt: v1:abc=\n"
-    assert workspace.salt() == "v1:abc="
+    assert workspace.secret_settings() == {"encryptionsalt": "v1:abc="}
 
 
 def test_make_a_stack_with_secrets_elsewhere(workspace: Workspace) -> None:
@@ -883,7 +883,27 @@ def test_make_a_stack_with_secrets_elsewhere(workspace: Workspace) -> None:
     workspace.make_stack()
 
     assert (workspace.folder / "Pulumi.team.yaml").read_text() == "{}\n"
-    assert workspace.salt() == ""
+    assert workspace.secret_settings() == {}
+
+
+@pytest.mark.parametrize("settings", ["", "{}\n", "encryptionsalt: v1:abc=\n"], ids=["none", "empty", "passphrase"])
+def test_make_a_stack_with_a_key_service(workspace: Workspace, settings: str) -> None:
+    """Pulumi is led to the key service of the state: it would encrypt it with a passphrase of this machine."""
+    answering(workspace)
+    key = {"url": "awskms://alias/team?region=eu-west-1", "encryptedkey": "AQID="}
+    write_state(workspace, secrets_providers={"type": "cloud", "state": key})
+    path = workspace.folder / "Pulumi.team.yaml"
+    if settings:
+        path.write_text(settings)
+
+    workspace.make_stack()
+
+    text = "secretsprovider: awskms://alias/team?region=eu-west-1\nencryptedkey: AQID=\n"
+    assert path.read_text() == text
+    assert workspace.secret_settings() == {"secretsprovider": key["url"], "encryptedkey": "AQID="}
+    path.write_text(f"{text}config: {{}}\n")
+    workspace.make_stack()
+    assert path.read_text() == f"{text}config: {{}}\n"
 
 
 @pytest.mark.parametrize(
