@@ -25,6 +25,8 @@ POLICY_PACK_CONFIG = "PULUMI_OPTION_POLICY_PACK_CONFIG"
 OTEL_TRACES = "PULUMI_OPTION_OTEL_TRACES"
 #: The variables that some runs of Pulumi get; those of other flags are left out of each.
 FLAG_VARIABLES = (POLICY_PACK, POLICY_PACK_CONFIG, OTEL_TRACES)
+#: The variable by which Pulumi looks for no plugin on PATH.
+PATH_PLUGINS = "PULUMI_IGNORE_AMBIENT_PLUGINS"
 _PROJECT_FILE = "PulumiPolicy.yaml"
 _NO_ANALYZER = re.compile(r"no analyzer plugin '(pulumi-analyzer-policy-(\w+))' found")
 _NOT_STARTED = re.compile(r'policy pack "([^"]*)" failed to start: (.*)')
@@ -63,6 +65,11 @@ def trace_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variable for the address that traces go to: it may have a key, and everyone can read flags."""
     address = environment.get(OTEL_TRACES, "")
     return {OTEL_TRACES: address} if address else {}
+
+
+def plugin_variables(args: Sequence[str]) -> Mapping[str, str]:
+    """Return the variable with which a run with policy packs finds the programs for these, which are on PATH."""
+    return {PATH_PLUGINS: "false"} if "--policy-pack" in args else {}
 
 
 def doubt_about_flags(environment: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
 from composeplat.engine.pulumi_args import former_urns
 from composeplat.engine.pulumi_errors import broke_off, explain, has_lost_layers, is_refused
-from composeplat.engine.pulumi_flags import explain_policy_pack, trace_variables
+from composeplat.engine.pulumi_flags import explain_policy_pack, plugin_variables, trace_variables
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.rewritten_fields import rewritten_fields
 from composeplat.engine.stack import Stack
@@ -164,9 +164,10 @@ def run(
         stack.health.check()
         handlers.on_tick()
 
+    more = {**trace_variables(stack.variables), **plugin_variables(args), **more}
     for number in range(_MAX_RUNS):
         before, events = events, Events()
-        result = stack.workspace.follow(args, on_event, on_tick, {**trace_variables(stack.variables), **more})
+        result = stack.workspace.follow(args, on_event, on_tick, more)
         _add_done(events, before)
         if not result.status or stack.is_interrupted or not _has_passed(stack, events, result, number):
             break

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.engine.backend import DataFolder
-from composeplat.engine.pulumi_flags import FLAG_PREFIX
+from composeplat.engine.pulumi_flags import FLAG_PREFIX, PATH_PLUGINS
 
 _PATHS = (
     "PULUMI_CONFIG_PASSPHRASE_FILE",
@@ -50,6 +50,8 @@ def program_variables(program: Path, data_folder: DataFolder, environment: Mappi
         "PATH": f"{program.parent}{os.pathsep}{environment.get('PATH', '')}",
         "PULUMI_HOME": str(data_folder.pulumi),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
+        # A provider on PATH, of another version, would come before the one in Pulumi's home.
+        PATH_PLUGINS: "true",
         "PULUMI_AUTOMATION_API": "true",
         # Without it there is no flag for a log of events.
         "PULUMI_DEBUG_COMMANDS": "true",

@@ -22,6 +22,7 @@ from composeplat.engine.new_state import (
     write_new_state,
 )
 from composeplat.engine.passphrase import settings_of
+from composeplat.engine.pulumi_variables import program_variables
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import PULUMI
 
@@ -97,6 +98,32 @@ def test_settings_get_a_salt(tmp_path: Path) -> None:
 
     assert written.read_text().startswith("encryptionsalt: v1:")
     assert made.read_text() != written.read_text()
+
+
+def test_a_provider_on_the_path(tmp_path: Path) -> None:
+    """The provider in Pulumi's home is run, and not another one that PATH has."""
+    pulumi, data_folder, started = Pulumi(tmp_path), DataFolder(tmp_path / "home"), tmp_path / "started"
+    (tmp_path / "other").mkdir()
+    for place in ("other", "home/pulumi/plugins/resource-kubernetes-v4.25.0"):
+        program = tmp_path / place / "pulumi-resource-kubernetes"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho {place} >> {started}\nexit 1\n")
+        program.chmod(0o755)
+    path = {"PATH": f"{tmp_path / 'other'}{os.pathsep}{os.environ['PATH']}"}
+    pulumi.variables |= program_variables(Path(pulumi.program), data_folder, path)
+
+    provider = {"type": "pulumi:providers:kubernetes", "custom": True, "id": "7", "inputs": {"version": "4.25.0"}}
+    provider |= {"urn": "urn:pulumi:team::shop::pulumi:providers:kubernetes::cluster", "outputs": provider["inputs"]}
+    secret = {"type": "kubernetes:core/v1:Secret", "custom": True, "id": "a", "provider": f"{provider['urn']}::7"}
+    secret |= {"urn": "urn:pulumi:team::shop::kubernetes:core/v1:Secret::a"}
+    pulumi.path("team").parent.mkdir(parents=True)
+    latest = {"manifest": {}, "resources": [provider, secret]}
+    (pulumi.path("team").parents[2] / "meta.yaml").write_text("version: 1\n")
+    pulumi.path("team").write_text(json.dumps({"version": 3, "checkpoint": {"stack": "x", "latest": latest}}))
+
+    pulumi.run("refresh", "--yes", "--skip-preview", "--stack", "team", "--exec-kind", "auto.local")
+
+    assert set(started.read_text().split()) == {"home/pulumi/plugins/resource-kubernetes-v4.25.0"}
 
 
 class KeyService(BaseHTTPRequestHandler):

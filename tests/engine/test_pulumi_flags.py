@@ -14,6 +14,7 @@ from composeplat.engine.pulumi_flags import (
     Unmatched,
     doubt_about_flags,
     explain_policy_pack,
+    plugin_variables,
     policy_flags,
     to_variables,
     trace_variables,
@@ -134,3 +135,9 @@ def test_why_a_pack_does_not_start(output: str, message: str) -> None:
 def test_other_outputs() -> None:
     """Anything else is explained elsewhere."""
     assert explain_policy_pack("error: no space left on device") is None
+
+
+def test_plugins_on_the_path() -> None:
+    """Only a run with policy packs takes plugins from there: a provider there has another version."""
+    assert plugin_variables(["up", "--policy-pack", "/pack"]) == {"PULUMI_IGNORE_AMBIENT_PLUGINS": "false"}
+    assert plugin_variables(["up", "--yes"]) == {}

@@ -249,6 +249,7 @@ def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
         "PULUMI_CONFIG_PASSPHRASE_FILE": f"{data}/passphrase",
         "PULUMI_DEBUG_COMMANDS": "true",
         "PULUMI_HOME": f"{data}/pulumi",
+        "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
         "PULUMI_K8S_CLIENT_BURST": "400",
         "PULUMI_K8S_CLIENT_QPS": "200",
         "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
