@@ -5,9 +5,16 @@ Owns which of a pod's many fields its state is. Must not judge it: :mod:`compose
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from composeplat.cluster.snapshot import Object, init_container_statuses, is_ready, statuses_of
+from composeplat.cluster.snapshot import (
+    Object,
+    condition_of,
+    has_ended,
+    init_container_statuses,
+    is_ready,
+    statuses_of,
+)
 from composeplat.system.records import record
 
 
@@ -40,18 +47,33 @@ def _row(pod: Object, service: str) -> PodRow:
     )
 
 
-def _state(pod: Object, statuses: Iterable[Object]) -> str:
-    if pod["metadata"].get("deletionTimestamp"):
+def _state(pod: Object, statuses: Sequence[Object]) -> str:
+    if pod["metadata"].get("deletionTimestamp") and not has_ended(pod):
         return "Terminating"
-    for status in init_container_statuses(pod):
-        reason = _reason(status)
-        if reason not in ("", "Completed"):
-            return f"Init:{reason}"
-    reasons = filter(None, map(_reason, statuses))
-    return next(reasons, str(pod.get("status", {}).get("phase") or "Unknown"))
+    whole = pod.get("status", {})
+    reason = _init_state(pod) or next(filter(None, map(_reason, statuses)), "")
+    if reason == "Completed" and any((status.get("state") or {}).get("running") for status in statuses):
+        return "Running" if is_ready(pod) else "NotReady"
+    return reason or str(whole.get("reason") or whole.get("phase") or "Unknown")
+
+
+def _init_state(pod: Object) -> str:
+    """Return the state of the init container that others wait for; empty after the last one."""
+    found = pod["spec"].get("initContainers") or ()
+    beside = {container["name"] for container in found if container.get("restartPolicy") == "Always"}
+    for number, status in enumerate(() if condition_of(pod, "Initialized") else init_container_statuses(pod)):
+        reason, end = _reason(status), (status.get("state") or {}).get("terminated") or {}
+        if end.get("exitCode") != 0 and not (status["name"] in beside and status.get("started")):
+            return f"Init:{reason}" if reason not in ("", "PodInitializing") else f"Init:{number}/{len(found)}"
+    return ""
 
 
 def _reason(status: Object) -> str:
     """Return why a container waits or has ended; empty if it runs."""
     state = status.get("state") or {}
-    return next((str(state[name].get("reason") or "") for name in ("waiting", "terminated") if state.get(name)), "")
+    if waiting := state.get("waiting"):
+        return str(waiting.get("reason") or "")
+    if (ended := state.get("terminated")) is None:
+        return ""
+    unnamed = f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode')}"
+    return str(ended.get("reason") or unnamed)
