@@ -50,6 +50,9 @@ _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 _ALL = "all"
 _POD_SUFFIX_CHARS = 6
 """The length of the end of a pod's name, with its dash."""
+_SECONDS_CHARS = len("2025-06-01T12:00:00")
+_MAX_TAIL_DIGITS = 18
+"""The API takes no larger numbers."""
 
 
 @record(kw_only=True)
@@ -63,7 +66,8 @@ def parse_since(text: str) -> LogQuery:
     """Parse a duration, or a time in the form of RFC 3339."""
     time = parse_time(text)
     if time is not None:
-        return LogQuery(since=f"{datetime.fromtimestamp(time[0], UTC):%Y-%m-%dT%H:%M:%S}.{time[1]}Z")
+        # Not by a format: some systems write the year of an early time with fewer digits.
+        return LogQuery(since=f"{datetime.fromtimestamp(time[0], UTC).isoformat()[:_SECONDS_CHARS]}.{time[1]}Z")
     try:
         return LogQuery(since_seconds=max(1, parse_seconds(text)) if text else None)
     except BadValue as error:
@@ -266,4 +270,4 @@ def _parse_tail(text: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit()):
         raise typer.BadParameter(f"must be a number of lines, or {_ALL}, not '{printable(text)}'", param_hint="--tail")
-    return int(text)
+    return int(text) if len(text) <= _MAX_TAIL_DIGITS else None

@@ -343,6 +343,7 @@ def test_control_characters(text: str, clean: str) -> None:
         pytest.param("90", LogQuery(since_seconds=90), id="seconds"),
         pytest.param("1ms", LogQuery(since_seconds=1), id="rounded-up"),
         pytest.param("2025-06-01T12:00:00Z", LogQuery(since="2025-06-01T12:00:00.000000000Z"), id="moment"),
+        pytest.param("0001-01-01T00:00:00Z", LogQuery(since="0001-01-01T00:00:00.000000000Z"), id="the-zero-of-go"),
         pytest.param("2025-06-01T14:00:00.5+02:00", LogQuery(since="2025-06-01T12:00:00.500000000Z"), id="zone"),
     ],
 )

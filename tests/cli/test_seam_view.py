@@ -280,6 +280,15 @@ def test_the_logs(deployed: Seam) -> None:
     ]
 
 
+def test_more_lines_than_the_api_counts(deployed: Seam) -> None:
+    """They are all lines; with the number, the API server would refuse to give any."""
+    deployed.platform("logs", "--tail", "9" * 20).assert_success()
+
+    asked = [path for path in deployed.server.paths if "/log?" in path]
+    assert asked
+    assert not any("tailLines=9" in path for path in asked)
+
+
 @pytest.mark.parametrize(
     ("tail", "error"),
     [
