@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -55,9 +56,10 @@ class Target:
             raise MissingPiece(str(error), error.hint or ("platform cluster start" if self.layout else hint)) from error
 
     def log_in(self) -> None:
-        """Get the credentials, for which a plugin may ask the user; a failure is that of the first request."""
-        with contextlib.suppress(ComposeplatError):
-            self.access.credentials.current()
+        """Get the credentials where a plugin may ask the user for them; a failure is that of the first request."""
+        if sys.stdin is not None and sys.stdin.isatty():
+            with contextlib.suppress(ComposeplatError):
+                self.access.credentials.current()
 
     def reached_at(self, url: str) -> str:
         """An endpoint's address as it is reached from here."""
