@@ -69,7 +69,9 @@ def _show(view: EnvironmentView, rows: list[PortRow], service: str, port: int | 
         ports = [asdict(row) for row in rows]
         write_json(document("port", view.environment, view.namespace, service=service, ports=ports))
     elif port is not None:
-        write_unmasked("".join(f"{line}\n" for row in rows for line in (*row.urls, row.address)))
+        # A port can be of TCP and of UDP, at one address.
+        lines = dict.fromkeys(line for row in rows for line in (*row.urls, row.address))
+        write_unmasked("".join(f"{line}\n" for line in lines))
     else:
         cells = [(f"{row.port}/{row.protocol}", row.address, " ".join(row.urls) or "-") for row in rows]
         # A cut address is useless.

@@ -103,6 +103,15 @@ def test_ports(deployed: Seam) -> None:
     assert deployed.platform("port", "web", "80").stdout == "https://web.example.com\nweb.team:80\n"
 
 
+def test_a_port_of_two_protocols(deployed: Seam) -> None:
+    """Its address is printed once, as a script wants it."""
+    ports = [{"port": 53, "protocol": protocol} for protocol in ("TCP", "UDP")]
+    service = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"ports": ports}}
+    deployed.server.answers[f"{CORE}/services/web"] = Answer(json.dumps(labelled(service)).encode())
+
+    assert deployed.platform("port", "web", "53").stdout == "web.team:53\n"
+
+
 def test_ports_on_a_narrow_terminal(deployed: Seam) -> None:
     """An address that is cut would be useless."""
     variables = {"KUBECONFIG": str(deployed.folder / "kubeconfig"), "COMPOSEPLAT_DATA": str(deployed.folder / "data")}
