@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
+from composeplat import progress
 from composeplat.cli.arguments import App
-from composeplat.cli.console import write_message, write_unmasked
+from composeplat.cli.console import write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import PLANNING, WORKING, Choice, request_for, with_choice
@@ -50,16 +51,16 @@ def run(choice: Choice, *, folder: str) -> Exit:
         secrets=workspace.secret_settings(),
     )
     _write(place, folder, texts)
-    write_message(
-        f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:\n"
+    progress.conclude(
+        f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:"
     )
     exports = _variables(planned, workspace, builder)
     write_unmasked("".join(f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()))
-    write_message(f"then: cd {shlex.quote(printable(folder))} && pulumi preview --stack {plan.namespace}\n")
+    progress.conclude(f"then: cd {shlex.quote(printable(folder))} && pulumi preview --stack {plan.namespace}")
     if workspace.state_file is not None and not workspace.state_file.exists():
-        write_message(
+        progress.conclude(
             f"there is no state of {plan.environment} in namespace {plan.namespace} yet: 'platform deploy' creates it,"
-            f" or 'pulumi stack init {plan.namespace}'\n"
+            f" or 'pulumi stack init {plan.namespace}'"
         )
     return Exit.DONE
 

@@ -109,3 +109,11 @@ def test_no_state_to_continue_from(folder: Path) -> None:
     state.parent.mkdir(parents=True)
     state.write_text("{}")
     assert note not in eject(folder, "later", "--name", "shop").assert_success().stderr
+
+
+def test_events_for_a_program(folder: Path) -> None:
+    """With --progress json, standard error has no line of text among its JSON; the variables are the result."""
+    outcome = eject(folder, "new", "--progress", "json").assert_success()
+
+    assert [line for line in outcome.stderr.splitlines() if not line.startswith("{")] == []
+    assert outcome.stdout.startswith("export ")
