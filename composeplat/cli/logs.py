@@ -52,7 +52,7 @@ _POD_SUFFIX_CHARS = 6
 """The length of the end of a pod's name, with its dash."""
 _SECONDS_CHARS = len("2025-06-01T12:00:00")
 _MAX_TAIL_DIGITS = 18
-"""The API takes no larger numbers."""
+"""The API refuses larger numbers."""
 
 
 @record(kw_only=True)
