@@ -106,7 +106,7 @@ def test_eject_writes_each_setting(project: Project) -> None:
             definition=[],
             builder=str(settings.get("builder", "")),
             cluster="",
-            salt="",
+            secrets={},
         )
         config = json.loads(next(text for name, text in files.items() if re.fullmatch(r"Pulumi\..+\.yaml", name)))[
             "config"
