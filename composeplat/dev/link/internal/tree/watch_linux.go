@@ -17,6 +17,7 @@ const inotifyMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_C
 
 // A notifier is the kernel's inotify, used directly: general libraries lose track of folders that are moved.
 type notifier struct {
+	watchedPlace
 	descriptor int
 	events     *os.File
 	folders    map[int32]string
@@ -33,7 +34,7 @@ func (w *Watch) begin() {
 	w.descriptor = descriptor
 	w.events = os.NewFile(uintptr(descriptor), "inotify")
 	w.lock.Lock()
-	w.add("")
+	w.watchPlace()
 	w.lock.Unlock()
 	go w.read()
 }
@@ -45,16 +46,19 @@ func (w *Watch) end() {
 	w.lock.Lock()
 	// Once it is closed, its number may be that of another descriptor.
 	w.descriptor = -1
+	w.forgetPlace()
 	w.lock.Unlock()
 	w.events.Close()
 }
 
-// isBlind reports whether the root itself was not watched: it may exist again, so it is watched now.
+// isBlind reports whether the root itself was not watched, or is another folder now: it is watched then.
 func (w *Watch) isBlind() bool {
-	if _, watched := w.watches[""]; watched || w.events == nil {
+	_, watched := w.watches[""]
+	if w.events == nil || watched && !w.isElsewhere() {
 		return false
 	}
-	w.add("")
+	w.drop("")
+	w.watchPlace()
 	return true
 }
 

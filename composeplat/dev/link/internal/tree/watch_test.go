@@ -93,6 +93,29 @@ func TestTheFolderOfEachChangeIsReported(t *testing.T) {
 	touches(t, watch, "a/b")
 }
 
+// The system reports nothing of a folder that is renamed above the one that is watched: each change was found a minute later.
+func TestTheFolderThatComesToAPlaceIsWatched(t *testing.T) {
+	top := t.TempDir()
+	put(t, top, "above/root/file", "x")
+	place, err := beneath.Find(filepath.Join(top, "above/root"), top)
+	must(t, err)
+	ignorer, err := NewIgnorer(nil)
+	must(t, err)
+	watch := NewWatch(place, ignorer)
+	t.Cleanup(func() { watch.Close() })
+	drain(watch)
+	must(t, os.Rename(filepath.Join(top, "above"), filepath.Join(top, "old")))
+	put(t, top, "above/root/inside/file", "x")
+	touches(t, watch, "", "inside")
+	drain(watch)
+	put(t, top, "above/root/inside/file", "y")
+	touches(t, watch, "inside")
+	drain(watch)
+	// What is done in the one before is not.
+	put(t, top, "old/root/file", "y")
+	staysQuiet(t, watch)
+}
+
 func TestFoldersThatAreMadeAndMovedAreWatched(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	watch := watched(t, root)

@@ -21,6 +21,7 @@ const cantWatch = "can't watch for changes, scanning every second instead: "
 // and not which ones, so the folder is compared with what was known of it. General libraries know watches by path, and
 // lose those of folders that are moved and of files that are deleted and created again.
 type notifier struct {
+	watchedPlace
 	vnodes  *vnodes
 	entries map[string]*watchedEntry
 	names   map[int]string
@@ -55,7 +56,7 @@ func (w *Watch) begin() {
 	}
 	w.vnodes = opened
 	w.lock.Lock()
-	w.add("")
+	w.watchPlace()
 	w.releaseAfterProblem()
 	w.lock.Unlock()
 	go w.read()
@@ -65,14 +66,18 @@ func (w *Watch) end() {
 	if w.vnodes != nil {
 		w.vnodes.end()
 	}
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.forgetPlace()
 }
 
-// isBlind reports whether the root itself was not watched: it may exist again, so it is watched now.
+// isBlind reports whether the root itself was not watched, or is another folder now: it is watched then.
 func (w *Watch) isBlind() bool {
-	if w.entries[""] != nil || w.vnodes == nil {
+	if w.vnodes == nil || w.entries[""] != nil && !w.isElsewhere() {
 		return false
 	}
-	w.add("")
+	w.drop("")
+	w.watchPlace()
 	w.releaseAfterProblem()
 	return true
 }
