@@ -136,6 +136,15 @@ def replace_folder(folder: Path, *, private: bool = False) -> Iterator[Path]:
         remove_tree(staged)
 
 
+def force_to_disk(path: Path) -> None:
+    """Wait until the contents of a file are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed writers of a folder left beside it; for a caller that holds the lock of the folder."""
     for leftover in folder.parent.glob(f"{_prefix(folder)}*"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from composeplat.system.atomic import remove_leftovers, replace_folder, write_file
+from composeplat.system.atomic import force_to_disk, remove_leftovers, replace_folder, write_file
 from composeplat.system.locks import hold_lock
 from composeplat.system.records import record
 from composeplat.toolchain.tools import Tool
@@ -46,6 +46,8 @@ class Cache:
         remove_leftovers(program.parent)
         with replace_folder(program.parent) as staged:
             yield staged
+            # Names come to the disk before contents: after a lost power, an empty program would count as whole.
+            force_to_disk(staged / program.name)
 
     def duration(self, name: str) -> float | None:
         """How many seconds a step took the last time."""

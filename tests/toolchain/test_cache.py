@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +42,39 @@ def test_what_ends_well_is_in_place(tmp_path: Path) -> None:
 
     assert cache.has(FRONTDOOR)
     assert [cache.program_path(FRONTDOOR).parent.name] == [path.name for path in (tmp_path / "tools").iterdir()]
+
+
+@contextlib.contextmanager
+def mounted(disk: Path) -> Iterator[Path]:
+    """Mount a file system from a file."""
+    folder = disk.with_suffix(".mounted")
+    folder.mkdir()
+    if subprocess.run(["mount", "-o", "loop", disk, folder], capture_output=True, check=False).returncode:
+        pytest.skip("can't mount a file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.skipif(not shutil.which("mke2fs"), reason="can't make a file system")
+def test_a_program_is_whole_after_a_lost_power(tmp_path: Path) -> None:
+    """Each command that needs it would fail, until somebody looks into the cache."""
+    disk, lost = tmp_path / "disk", tmp_path / "lost"
+    with disk.open("wb") as file:
+        file.truncate(32 << 20)
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", disk], check=True)
+    with mounted(disk) as folder:
+        cache = Cache(folder)
+        with cache.staging(cache.program_path(FRONTDOOR)) as aside:
+            (aside / FRONTDOOR.name).write_text("program" * 50_000)
+        # Names come to the disk some seconds after they are made, here at once, and contents up to half a minute later.
+        with (folder / "other").open("w") as other:
+            os.fsync(other.fileno())
+        shutil.copyfile(disk, lost)
+
+    with mounted(lost) as folder:
+        assert Cache(folder).program_path(FRONTDOOR).read_text() == "program" * 50_000
 
 
 def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
