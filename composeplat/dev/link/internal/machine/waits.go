@@ -10,9 +10,12 @@ import (
 	"io/fs"
 	"net"
 	"net/http/httptrace"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
+	"golang.org/x/term"
 	"k8s.io/client-go/tools/remotecommand"
 )
 
@@ -29,45 +32,48 @@ type waits struct {
 	lock       sync.Mutex
 	connection net.Conn
 	streams    int
-	// failure is why the output could not be written.
+	// failure is why the output could not be written, or the input not be read.
 	failure error
 }
 
-// stream runs a command with the streams in options. It ends where the output can't be written, as on a full disk: the client
-// library drops the rest of it, and returns the status of the command.
+// stream runs a command with the streams in options. It ends where the output can't be written, as on a full disk, or the input
+// can't be read: the client library leaves out the rest, and returns the status of the command.
 func stream(ctx context.Context, run remotecommand.Executor, options remotecommand.StreamOptions) error {
 	w := &waits{}
 	ctx, end := context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: w.setConnection}))
 	defer end()
+	failing := func(what string) func(error) {
+		return func(err error) {
+			w.fail(what, err)
+			end()
+		}
+	}
 	// A person sees that nothing is answered, and types little.
 	if options.Stdin != nil && !options.Tty {
-		options.Stdin = &waitingReader{Reader: options.Stdin, waits: w}
+		options.Stdin = &waitingReader{Reader: options.Stdin, waits: w, fail: failing("the input can't be read")}
 	}
 	if options.Stdout != nil {
-		options.Stdout = &waitingWriter{options.Stdout, w, func(err error) {
-			w.fail(err)
-			end()
-		}}
+		options.Stdout = &waitingWriter{options.Stdout, w, failing("the output can't be written")}
 	}
 	if options.Stderr != nil {
 		options.Stderr = &waitingWriter{options.Stderr, w, func(error) {}}
 	}
 	go w.keepOpen(ctx)
 	err := run.StreamWithContext(ctx, options)
-	return cmp.Or(w.outputFailure(), err)
+	return cmp.Or(w.streamFailure(), err)
 }
 
-func (w *waits) fail(err error) {
+func (w *waits) fail(what string, err error) {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err
 	}
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	w.failure = cmp.Or(w.failure, fmt.Errorf("the output can't be written: %w", err))
+	w.failure = cmp.Or(w.failure, fmt.Errorf("%s: %w", what, err))
 }
 
-func (w *waits) outputFailure() error {
+func (w *waits) streamFailure() error {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return w.failure
@@ -132,6 +138,7 @@ type waitingReader struct {
 	io.Reader
 	waits    *waits
 	hasGiven bool
+	fail     func(error)
 }
 
 func (r *waitingReader) Read(text []byte) (int, error) {
@@ -140,5 +147,17 @@ func (r *waitingReader) Read(text []byte) (int, error) {
 		r.hasGiven = true
 		r.waits.add(1)
 	}
+	if hasFailed(r.Reader, err) {
+		r.fail(err)
+	}
 	return length, err
+}
+
+// hasFailed reports whether an error has cut off input. That of nohup can't be read, and has none; a terminal may be gone.
+func hasFailed(input io.Reader, err error) bool {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, syscall.EBADF) {
+		return false
+	}
+	file, isFile := input.(*os.File)
+	return !isFile || !term.IsTerminal(int(file.Fd()))
 }

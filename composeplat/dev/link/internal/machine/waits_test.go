@@ -118,6 +118,43 @@ func TestOutputThatCanNotBeWrittenIsAnError(t *testing.T) {
 	}
 }
 
+// A dump that could be read in part was taken for all of it.
+func TestInputThatCanNotBeReadIsAnError(t *testing.T) {
+	t.Parallel()
+	folder, err := os.Open(t.TempDir())
+	must(t, err)
+	defer folder.Close()
+	closed := make(chan struct{})
+	server := upgrading(t, func(connection *websocket.Conn) {
+		for err == nil {
+			_, _, err = connection.ReadMessage()
+		}
+		close(closed)
+	})
+	input := io.MultiReader(strings.NewReader("a part"), folder)
+	failed := streamOver(t, server, remotecommand.StreamOptions{Stdin: input, Stdout: io.Discard})
+	if failed == nil || failed.Error() != "the input can't be read: is a directory" {
+		t.Fatal(failed)
+	}
+	<-closed
+}
+
+// As nohup gives it to a command on a terminal.
+func TestInputThatIsOnlyForWritingHasNothing(t *testing.T) {
+	t.Parallel()
+	nothing, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	must(t, err)
+	defer nothing.Close()
+	server := upgrading(t, func(connection *websocket.Conn) {
+		go func() { _, _, _ = connection.ReadMessage() }()
+		send(t, connection, outputChannel, []byte("all"))
+		succeed(t, connection)
+	})
+	var output bytes.Buffer
+	must(t, streamOver(t, server, remotecommand.StreamOptions{Stdin: nothing, Stdout: &output}))
+	equal(t, "all", output.String())
+}
+
 func TestErrorsThatCanNotBeWrittenAreNone(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
