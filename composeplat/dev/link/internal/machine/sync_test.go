@@ -465,6 +465,27 @@ func TestUnicodeAndCaseAreKept(t *testing.T) {
 	w.eventually("a problem", func() bool { return w.count("problem") == 1 })
 }
 
+// Nothing in the folder was synced: the link could not be sent, nor saved.
+func TestALinkWhoseTargetIsNotUnicodeIsAProblem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("before"), "1")
+	must(t, os.Symlink("caf\xe9", w.here("local")))
+	must(t, os.MkdirAll(w.there(""), 0o755))
+	must(t, os.Symlink("caf\xe9", w.there("container")))
+	w.startSynced()
+	equal(t, "1", read(w.there("before")))
+	w.eventually("problems", func() bool { return w.count("problem") == 2 })
+	for _, found := range w.all("problem") {
+		equal[any](t, "a link whose target is not UTF-8, which is not synced", found["reason"])
+	}
+	write(t, w.there("after"), "2")
+	w.arrives(w.here("after"), "2")
+	target, err := os.Readlink(w.there("container"))
+	must(t, err)
+	equal(t, "caf\xe9", target)
+}
+
 func TestFileThatChangesWhileReadArrivesInTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

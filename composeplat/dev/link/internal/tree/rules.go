@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core/ignore"
@@ -16,6 +17,8 @@ const (
 	linkLeadsToGit = "a link into .git, which is not synced"
 	// linkClimbsLate is the problem of a link whose end depends on other links.
 	linkClimbsLate = "a link with '..' after a folder's name, which is not synced: write its target without that"
+	// linkIsNotUnicode is the problem of a link that can't be sent: messages have texts alone.
+	linkIsNotUnicode = "a link whose target is not UTF-8, which is not synced"
 	// maxTargetLength is the longest target that each system takes.
 	maxTargetLength = 247
 )
@@ -25,6 +28,9 @@ const (
 func checkTarget(name, target string) string {
 	if target == "" || len(target) > maxTargetLength || strings.HasPrefix(target, "/") || strings.ContainsAny(target, "\x00\\:") {
 		return LinkLeadsOut
+	}
+	if !utf8.ValidString(target) {
+		return linkIsNotUnicode
 	}
 	up, down := 0, false
 	for part := range strings.SplitSeq(target, "/") {

@@ -20,7 +20,7 @@ func TestLinksThatLeadOutAreNotCarried(t *testing.T) {
 		"file": "", "../file": "", "../../file": "", ".././../file": "", "./folder/file": "", "..": "", "name..": "",
 		"../../../file": LinkLeadsOut, "../..//../file": LinkLeadsOut, "d//../../home/.bashrc": linkClimbsLate, "k/../outside.txt": linkClimbsLate,
 		"/etc/passwd": LinkLeadsOut, "": LinkLeadsOut, "../../.git/config": linkLeadsToGit, ".GIT/hooks": linkLeadsToGit, ".git": linkLeadsToGit,
-		"C:/x": LinkLeadsOut, "..\\..\\x": LinkLeadsOut, "a\x00b": LinkLeadsOut,
+		"C:/x": LinkLeadsOut, "..\\..\\x": LinkLeadsOut, "a\x00b": LinkLeadsOut, "caf\xe9": linkIsNotUnicode, "caf\u00e9": "",
 	} {
 		if reason := checkTarget("a/b/link", target); reason != why {
 			t.Errorf("%q: %q, expected %q", target, reason, why)
