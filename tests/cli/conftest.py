@@ -13,7 +13,7 @@ import pytest
 from composeplat import progress
 from composeplat.engine.outcomes import DeployOptions, Outcome as Came
 from composeplat.engine.stack import Stack
-from tests.cluster.objects import Server, given, refusal
+from tests.cluster.objects import Answer, Server, given, refusal
 from tests.conftest import Outcome
 from tests.in_process import run_here
 from tests.schemas import checked
@@ -78,9 +78,11 @@ def seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seam]:
     (folder / "own").mkdir(parents=True)
     (folder / "own" / "Dockerfile").write_text("FROM scratch\n")
     (folder / "compose.yaml").write_text(TEXT)
-    with Server(
-        otherwise=given(), answers={"/api/v1/namespaces/team/secrets/platform-variables": refusal(404, "no")}
-    ) as server:
+    answers = {
+        "/api/v1/namespaces/team/secrets/platform-variables": refusal(404, "no"),
+        "/api/v1/namespaces/kube-system": Answer(b'{"metadata": {"uid": "one"}}'),
+    }
+    with Server(otherwise=given(), answers=answers) as server:
         (folder / "kubeconfig").write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "here",
             "contexts": [{"name": "here", "context": {"cluster": "a", "user": "me", "namespace": "team"}}],

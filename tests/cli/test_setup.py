@@ -84,7 +84,8 @@ def test_a_setup_that_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     """SIGTERM and SIGHUP end the build too: it ran for minutes, on all processors, and nobody waited for it."""
     go = tmp_path / "bin" / "go"
     go.parent.mkdir()
-    go.write_text(f"#!/bin/sh\n[ $1 = env ] && exec echo go1.99.0\necho $$ > {tmp_path}/pid\nexec sleep 50\n")
+    about = "[ $1 = env ] && exec printf '%s\\n' go1.99.0 linux amd64"
+    go.write_text(f"#!/bin/sh\n{about}\necho $$ > {tmp_path}/pid\nexec sleep 50\n")
     go.chmod(0o755)
     variables = {**VARIABLES, "COMPOSEPLAT_CACHE": str(tmp_path / "cache"), "COMPOSEPLAT_DOWNLOADS": "off"}
     command = [str(Path(sys.executable).with_name("platform")), "setup"]

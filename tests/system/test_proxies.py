@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import socket
 import ssl
@@ -287,7 +288,7 @@ def test_registry_behind_a_proxy(
         "/v2/web/manifests/1": Answer(json.dumps(manifest).encode()),
         "/v2/web/blobs/sha256:1": Answer(json.dumps(config).encode()),
     }
-    exposed = ExposedPorts(tmp_path, {}, timeout=10.0)
+    exposed = ExposedPorts(tmp_path, os.environ, timeout=10.0)
 
     assert exposed.request(f"api.behind.invalid:{behind.port}/web:1").result() == ((80, "tcp"),)
     assert set(tunnel.asked) == {f"CONNECT api.behind.invalid:{behind.port}"}
