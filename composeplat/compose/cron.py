@@ -6,7 +6,7 @@ Must not know what is scheduled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from composeplat.compose.values import BadValue
@@ -82,17 +82,23 @@ class Cron:
         return all(found) if self.needs_both else any(found)
 
     def moments(self, after: datetime, zone: tzinfo) -> Iterator[datetime]:
-        """Yield the moments after another one, in UTC; an hour that a clock skips has none."""
+        """Yield the moments after another one, in UTC; an hour that a clock skips has none, one that it repeats two."""
         first = after.astimezone(zone).date()
         for day in (first + timedelta(days=number) for number in range(_MAX_DAYS)):
-            for hour, minute in self._times(day):
-                moment = datetime.combine(day, time(hour, minute), zone).astimezone(UTC)
-                is_there = moment.astimezone(zone).time() == time(hour, minute)
-                if is_there and moment > after:
-                    yield moment
+            yield from (moment for moment in self._moments_of(day, zone) if moment > after)
 
-    def _times(self, day: date) -> list[tuple[int, int]]:
-        return [(hour, minute) for hour in self.hours for minute in self.minutes] if self.includes(day) else []
+    def _moments_of(self, day: date, zone: tzinfo) -> Iterable[datetime]:
+        if not self.includes(day):
+            return ()
+        shown = (datetime.combine(day, time(hour, minute), zone) for hour in self.hours for minute in self.minutes)
+        if _offset(day, zone) == _offset(day + timedelta(days=1), zone):
+            return (clock.astimezone(UTC) for clock in shown)
+        both = {(clock, clock.replace(fold=fold).astimezone(UTC)) for clock in shown for fold in (0, 1)}
+        return sorted({moment for clock, moment in both if moment.astimezone(zone).time() == clock.time()})
+
+
+def _offset(day: date, zone: tzinfo) -> timedelta | None:
+    return datetime.combine(day, time(), zone).utcoffset()
 
 
 def parse_cron(text: str) -> Cron:

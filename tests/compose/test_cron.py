@@ -60,10 +60,22 @@ def test_a_day_of_the_month_or_of_the_week() -> None:
 
 
 def test_time_zones() -> None:
-    """A moment is one of the zone; an hour that its clock skips has none, and an unknown zone none at all."""
+    """A moment is one of the zone; an hour that its clock skips has none, one that it repeats two."""
     assert moments("0 3 * * *", "Europe/Berlin") == ["2026-01-02 02:00", "2026-01-03 02:00"]
     spring = datetime(2026, 3, 28, 12, tzinfo=UTC)
     assert moments("30 2 * * *", "Europe/Berlin", now=spring) == ["2026-03-30 00:30", "2026-03-31 00:30"]
+    autumn = datetime(2026, 10, 24, 23, 45, tzinfo=UTC)
+    assert moments("30 2 * * *", "Europe/Berlin", count=3, now=autumn) == [
+        "2026-10-25 00:30",
+        "2026-10-25 01:30",
+        "2026-10-26 01:30",
+    ]
+    assert moments("*/30 2 * * *", "Europe/Berlin", count=4, now=autumn) == [
+        "2026-10-25 00:00",
+        "2026-10-25 00:30",
+        "2026-10-25 01:00",
+        "2026-10-25 01:30",
+    ]
     assert moments("@daily", "Europe/Nowhere") == []
     assert moments("@daily", "../../etc/passwd") == []
 
