@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError
@@ -105,8 +105,8 @@ def _pod_rules(
         for rule in policy["spec"].get(direction.rules) or ():
             places = _places(rule.get(direction.peers), policy, direction, pods, namespaces)
             for place in places:
-                for port in _ports(rule.get("ports"), pod, direction, pods):
-                    text = " ".join(filter(None, (place, port, "-j RETURN")))
+                for match in _with_ports(place, rule.get("ports"), pod, direction, pods):
+                    text = " ".join(filter(None, (match, "-j RETURN")))
                     if text not in seen:
                         seen.add(text)
                         yield text
@@ -165,31 +165,39 @@ def _is_peer(peer: Object, pod: Object, policy: Object, namespaces: Mapping[str,
     return matches(peer.get("podSelector"), pod["metadata"].get("labels") or {})
 
 
-def _ports(ports: list[Object] | None, pod: Object, direction: Direction, pods: list[Object]) -> list[str]:
-    """The matches of ports; without ports, of all."""
+def _with_ports(
+    place: str, ports: list[Object] | None, pod: Object, direction: Direction, pods: list[Object]
+) -> Iterator[str]:
+    """The matches of a place with ports; without ports, of all. A name is a port of the pod that receives packets."""
+    for port in ports or ():
+        protocol = str(port.get("protocol") or "TCP").lower()
+        number, end = port.get("port"), port.get("endPort")
+        if isinstance(number, str):
+            targets = [pod] if direction is _INGRESS else [found for found in pods if _includes(place, found)]
+            for target in targets:
+                where = place if direction is _INGRESS else f"{direction.other} {_address(target)}"
+                for found in _numbers(target, number, protocol):
+                    yield f"{where} -p {protocol} --dport {found}".lstrip()
+        else:
+            numbers = f" --dport {number}" if number is not None else ""
+            yield f"{place} -p {protocol}{numbers}".lstrip() + (f":{end}" if end else "")
     if not ports:
-        return [""]
-    targets = [pod] if direction is _INGRESS else pods
-    return [text for port in ports for text in _port(port, targets)]
+        yield place
 
 
-def _port(port: Object, targets: list[Object]) -> Iterator[str]:
-    protocol = str(port.get("protocol") or "TCP").lower()
-    number = port.get("port")
-    if number is None:
-        yield f"-p {protocol}"
-    elif isinstance(number, int):
-        end = port.get("endPort")
-        yield f"-p {protocol} --dport {number}" + (f":{end}" if end else "")
-    else:
-        named = {
-            found["containerPort"]
-            for target in targets
-            for container in target["spec"]["containers"]
-            for found in container.get("ports") or ()
-            if found.get("name") == number and found.get("protocol", "TCP").lower() == protocol
-        }
-        yield from (f"-p {protocol} --dport {found}" for found in sorted(named))
+def _includes(place: str, pod: Object) -> bool:
+    """Whether the match of an address is one of a pod; without a match, it is one of every pod."""
+    return not place or IPv4Address(_address(pod)) in IPv4Network(place.rpartition(" ")[2])
+
+
+def _numbers(pod: Object, name: str, protocol: str) -> list[int]:
+    """The ports of a pod with a name; several containers may have it."""
+    spec = pod["spec"]
+    ports = [
+        port for found in (*spec["containers"], *spec.get("initContainers", ())) for port in found.get("ports") or ()
+    ]
+    named = [port for port in ports if port.get("name") == name and port.get("protocol", "TCP").lower() == protocol]
+    return sorted({port["containerPort"] for port in named})
 
 
 # acting ---------------------------------------------------------------------------------------------------------------

@@ -81,6 +81,31 @@ def test_without_policies_nothing_is_filtered() -> None:
             ["-d 10.0.0.1 -j RETURN", "-d 10.0.0.2 -j RETURN", "-j DROP"],
             id="egress",
         ),
+        pytest.param(
+            {"policyTypes": ["Egress"], "egress": [{"ports": [{"port": "web"}]}]},
+            [
+                "-d 10.0.0.1 -j RETURN",
+                "-d 10.0.0.1 -p tcp --dport 80 -j RETURN",
+                "-d 10.0.0.2 -p tcp --dport 80 -j RETURN",
+                "-d 10.0.0.3 -p tcp --dport 80 -j RETURN",
+                "-j DROP",
+            ],
+            id="a named port of other pods",
+        ),
+        pytest.param(
+            {
+                "policyTypes": ["Egress"],
+                "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.2/31"}}], "ports": [{"port": "web"}, {"port": 90}]}],
+            },
+            [
+                "-d 10.0.0.1 -j RETURN",
+                "-d 10.0.0.2 -p tcp --dport 80 -j RETURN",
+                "-d 10.0.0.3 -p tcp --dport 80 -j RETURN",
+                "-d 10.0.0.2/31 -p tcp --dport 90 -j RETURN",
+                "-j DROP",
+            ],
+            id="a named port of pods in a range",
+        ),
     ],
 )
 def test_rules(spec: Object, expected: list[str]) -> None:
