@@ -40,7 +40,7 @@ KINDS = (
     ("networking.k8s.io/v1", "Ingress"),
     ("networking.k8s.io/v1", "NetworkPolicy"),
 )
-#: What the cluster sets, and a label that is a person's.
+#: What the cluster sets, a label that is a person's, and the time of `platform restart`: without it pods would restart.
 BY_CLUSTER = {
     "batch.kubernetes.io/controller-uid",
     "clusterIP",
@@ -49,6 +49,7 @@ BY_CLUSTER = {
     "creationTimestamp",
     "deployment.kubernetes.io/revision",
     "deprecated.daemonset.template.generation",
+    "dev.platform.com/restarted-at",
     "dev.platform.com/salt",
     "generation",
     "managedFields",
