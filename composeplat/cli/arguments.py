@@ -10,7 +10,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -21,6 +21,8 @@ from composeplat.diagnostics import printable, quoted
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _STANDARD_INPUT = "-"
+_MAX_SHOWN_CHARS = 80
+Parsed = TypeVar("Parsed")
 #: The library's names of types -> the names in messages. The only numbers with a fraction are times to wait.
 _TYPES = {"float range": "number of seconds", "int range": "whole number"}
 
@@ -75,6 +77,17 @@ class App(typer.Typer):
 def without_dashes(command: list[str]) -> list[str]:
     """Leave out a ``--`` before a command; a second one belongs to the command."""
     return command[1:] if command[:1] == ["--"] else command
+
+
+def parsed(parse: Callable[[str], Parsed], text: str, option: str) -> Parsed:
+    """Parse the value of an option as a value of the file; one that is none is a mistake of usage."""
+    from composeplat.compose.values import BadValue
+
+    try:
+        return parse(text)
+    except BadValue as error:
+        shown = printable(text)[:_MAX_SHOWN_CHARS]
+        raise typer.BadParameter(f"{error}, not '{shown}'", param_hint=option) from error
 
 
 def utf8_texts(texts: Iterable[str], parameter: str) -> tuple[str, ...]:

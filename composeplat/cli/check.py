@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -40,7 +39,7 @@ _COLORS = {Effect.NONE: "32", Effect.CHANGED: "33", Effect.LOST: "31", Effect.CA
 
 
 def run(choice: Choice, *, offline: bool, service: str, as_json: bool) -> Exit:
-    gathered = gather(replace(choice, named_services=(service,) if service else ()), offline=offline)
+    gathered = gather(choice, offline=offline)
     check = gathered.check
     if service:
         check = _limited_to(check, service, gathered.plan.providers)
@@ -55,6 +54,8 @@ def run(choice: Choice, *, offline: bool, service: str, as_json: bool) -> Exit:
 
 def _limited_to(check: Check, name: str, providers: Collection[str]) -> Check:
     """Leave out the other services; the file itself stays."""
+    from dataclasses import replace
+
     names = [service.service for service in check.services]
     if name not in names:
         raise no_such_service(name, names, providers)

@@ -53,6 +53,9 @@ class Renderer(Protocol):
 
     def end(self) -> None: ...
 
+    def erase(self) -> None:
+        """Erase what is drawn below the messages, until the next tick."""
+
 
 class Screen:
     """Handles the events while it is open, with the renderer of a mode."""
@@ -68,8 +71,7 @@ class Screen:
     def __enter__(self) -> Self:
         self._ticker.start()
         self._listening.enter_context(progress.use_handler(self._handle))
-        if isinstance(self._renderer, Table):
-            self._listening.enter_context(drawn_below(self._erase))
+        self._listening.enter_context(drawn_below(self._erase))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,8 +88,7 @@ class Screen:
     def _erase(self) -> None:
         """Erase the table until it is drawn again, below a message that is no event."""
         with self._lock:
-            if isinstance(self._renderer, Table):
-                self._renderer.erase()
+            self._renderer.erase()
 
     def _tick(self) -> None:
         while not self._ended.wait(_REDRAW_INTERVAL_S):
@@ -128,6 +129,8 @@ class Quiet:
 
     def end(self) -> None: ...
 
+    def erase(self) -> None: ...
+
 
 class JsonLines:
     """Prints one JSON object a line, for programs."""
@@ -140,6 +143,8 @@ class JsonLines:
     def tick(self) -> None: ...
 
     def end(self) -> None: ...
+
+    def erase(self) -> None: ...
 
 
 @mutable
@@ -202,6 +207,8 @@ class Lines:
         return f"still {', '.join(work) or 'running'}, {now - since:.0f} s"
 
     def end(self) -> None: ...
+
+    def erase(self) -> None: ...
 
 
 def _is_in_session(event: Event, before: bool) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
 from composeplat import progress
 from composeplat.cli import options as opt
-from composeplat.cli.arguments import App, utf8_text, utf8_texts, without_dashes
+from composeplat.cli.arguments import App, parsed, utf8_text, utf8_texts, without_dashes
 from composeplat.cli.console import is_terminal, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.interrupts import ended_by_signals
@@ -23,7 +23,7 @@ from composeplat.cli.service_image import Process, read_entrypoint, read_process
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, container_of
 from composeplat.compose.model import User
-from composeplat.compose.values import BadValue, parse_user, split_command, split_pair
+from composeplat.compose.values import parse_user, split_command, split_pair
 from composeplat.dev import container_commands
 from composeplat.dev.container_commands import Command
 from composeplat.dev.run_job import RunJob
@@ -39,8 +39,6 @@ from composeplat.plan.templates import pod_template
 from composeplat.system.deadline import Deadline
 
 app = App()
-T = TypeVar("T")
-_MAX_SHOWN_CHARS = 80
 
 
 def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_terminal: bool) -> int:
@@ -152,19 +150,11 @@ def _environment(pairs: list[str]) -> dict[str, str]:
 
 
 def _entrypoint(text: str) -> tuple[str, ...]:
-    return _parsed(split_command, utf8_text(text, "--entrypoint"), "--entrypoint")
+    return parsed(split_command, utf8_text(text, "--entrypoint"), "--entrypoint")
 
 
 def _user(text: str) -> User:
-    return User.of(_parsed(parse_user, text, "--user")) if text else User()
-
-
-def _parsed(parse: Callable[[str], T], text: str, option: str) -> T:
-    try:
-        return parse(text)
-    except BadValue as error:
-        shown = printable(text)[:_MAX_SHOWN_CHARS]
-        raise typer.BadParameter(f"{error}, not '{shown}'", param_hint=option) from error
+    return User.of(parsed(parse_user, text, "--user")) if text else User()
 
 
 @app.command(

@@ -107,7 +107,7 @@ def _frozen(value: Any) -> Any:
 
 def _named_services(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the services among a command's arguments, which bring their profiles."""
-    named = values.get("services") or values.get("service") or ()
+    named = values.get("services") or values.get("service") or values.get("explain") or ()
     return (named,) if isinstance(named, str) else tuple(named) if isinstance(named, list) else ()
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from composeplat import progress
-from composeplat.cli.arguments import App, utf8_text, utf8_texts
+from composeplat.cli.arguments import App, parsed, utf8_text, utf8_texts
 from composeplat.cli.compose_commands import UNDEVELOPED
 from composeplat.cli.console import is_terminal, raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
@@ -26,7 +26,7 @@ from composeplat.cli.session_events import SessionReporter
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker, mount_path
-from composeplat.compose.values import BadValue, parse_size, show_size
+from composeplat.compose.values import parse_volume_size, show_size
 from composeplat.dev.helper import check_helper_image
 from composeplat.dev.link import Session
 from composeplat.dev.session import Development, UpOptions
@@ -218,13 +218,7 @@ def read_ports(text: str, option: str) -> tuple[int, int]:
 
 def _read_size(text: str) -> str:
     """Read a size as those of volumes in the file are read: for Kubernetes, ``512m`` is half a byte."""
-    try:
-        size = parse_size(text, decimal=True)
-    except BadValue as error:
-        raise typer.BadParameter(str(error), param_hint="--volume-size") from error
-    if size == 0:
-        raise typer.BadParameter("must be a size above 0", param_hint="--volume-size")
-    return show_size(size)
+    return show_size(parsed(parse_volume_size, text, "--volume-size"))
 
 
 def _variables(assignments: Iterable[str]) -> dict[str, str]:

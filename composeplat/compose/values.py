@@ -164,6 +164,13 @@ def parse_size(text: str, *, decimal: bool = False) -> int:
     return size
 
 
+def parse_volume_size(text: str) -> int:
+    size = parse_size(text, decimal=True)
+    if size == 0:
+        raise BadValue("must be a size above 0")
+    return size
+
+
 def parse_memory(text: str) -> int:
     """Read a limit of memory in Compose's own keys; 0 and -1 mean no limit."""
     return 0 if text == "-1" else parse_size(text)

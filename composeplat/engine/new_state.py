@@ -1,7 +1,7 @@
 """The state of a new stack, as ``pulumi stack init`` would leave it in a folder of files.
 
 Owns its text, where it may be written without Pulumi (a process of Pulumi takes half a second of a first deploy), and
-where Pulumi writes the salt of its secrets.
+the settings of a stack by which Pulumi finds the key of its secrets.
 Must not replace a state. It is apart from the workspace since the form of the file is Pulumi's, of one version of it.
 """
 
@@ -16,6 +16,7 @@ from composeplat.system.atomic import create_private
 
 #: The layout of a folder in which each project has a folder for its stacks.
 _LAYOUT = "version: 1"
+_SETTING = re.compile(r'^(encryptionsalt|secretsprovider|encryptedkey): "?([^\s"]+)', re.MULTILINE)
 
 
 def new_state(environment: str, namespace: str) -> str:
@@ -51,9 +52,6 @@ def write_new_state(path: Path | None, environment: str, namespace: str, variabl
     except (OSError, ValueError):
         return False
     return is_known_layout(metadata, variables) and create_private(path, new_state(environment, namespace))
-
-
-_SETTING = re.compile(r'^(encryptionsalt|secretsprovider|encryptedkey): "?([^\s"]+)', re.MULTILINE)
 
 
 def read_salt(settings: Path) -> str:

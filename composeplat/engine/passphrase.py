@@ -84,8 +84,7 @@ def read_passphrase(path: Path) -> str:
 
 def salt_of(state: Mapping[str, Any]) -> str:
     """Return the salt of a state, which differs with each passphrase; empty without one."""
-    providers = state.get("secrets_providers") or {}
-    return str((providers.get("state") or {}).get("salt") or "") if providers.get("type") == "passphrase" else ""
+    return settings_of(state).get("encryptionsalt", "")
 
 
 def settings_of(state: Mapping[str, Any]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from composeplat.compose.parse.service import parse_service
 from composeplat.compose.parse.volume_names import with_joined_volumes
 from composeplat.compose.port_values import parse_port_number
 from composeplat.compose.rollout_model import Mode
-from composeplat.compose.values import BadValue, parse_size
+from composeplat.compose.values import BadValue, parse_volume_size
 from composeplat.diagnostics import Span, dotted, join_some, quoted
 from composeplat.names import is_dns_name
 
@@ -204,13 +204,6 @@ def _volumes(section: Section) -> dict[str, Volume]:
     return volumes
 
 
-def _parse_volume_size(text: str) -> int:
-    size = parse_size(text, decimal=True)
-    if size == 0:
-        raise BadValue("must be a size above 0")
-    return size
-
-
 def _parse_class(text: str) -> str:
     if not is_dns_name(text):
         raise BadValue("must be the name of a storage class: lower-case letters, digits, '-' and '.'")
@@ -219,7 +212,7 @@ def _parse_class(text: str) -> str:
 
 def _read_volume(name: str, section: Section) -> Volume:
     options = section.section("driver_opts", "volumes.*.driver_opts")
-    sizes = [s.optional("size", _parse_volume_size) for s in (options, section) if s]
+    sizes = [s.optional("size", parse_volume_size) for s in (options, section) if s]
     classes = [s.optional("class", _parse_class) for s in (options, section) if s]
     for key, values in (("size", sizes), ("class", classes)):
         if len({v for v in values if v is not None}) > 1:
