@@ -217,11 +217,11 @@ def _different(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]
 
 def digest_objects(digester: Digester, objects: Mapping[Key, Object]) -> dict[str, str]:
     """Return the digest of each object, except those that a controller makes and deletes, as the Jobs of a CronJob."""
-    own = {key: item for key, item in objects.items() if not (owner_uid(item) and _is_of_nobody(item))}
+    own = {key: item for key, item in objects.items() if not (owner_uid(item) and _lacks_manager(item))}
     return {object_name(key): digester.digest(object_facts(key[0], item)) for key, item in own.items()}
 
 
-def _is_of_nobody(item: Object) -> bool:
+def _lacks_manager(item: Object) -> bool:
     return MANAGED_BY_LABEL not in (item["metadata"].get("labels") or {})
 
 

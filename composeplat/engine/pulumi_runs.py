@@ -210,7 +210,7 @@ def _has_passed(stack: Stack, events: Events, result: PulumiResult, number: int)
     if has_lost_layers(text) and number < _MAX_PUSH_RETRIES:
         stack.note("the registry deleted layers of an image during its push; pushing it again")
         return True
-    if not broke_off(_about_cluster(events, text)):
+    if not broke_off(_without_builds(events, text)):
         return False
     stack.note("the cluster stopped answering; continuing once it answers")
     stack.health.mark_silent()
@@ -230,7 +230,7 @@ def _is_let_in(stack: Stack) -> bool:
     return True
 
 
-def _about_cluster(events: Events, text: str) -> str:
+def _without_builds(events: Events, text: str) -> str:
     """Leave out what builds say: a registry has too many requests too, and the steps of a build ask any server."""
     others = {urn: texts for urn, texts in events.messages.items() if _BUILD not in urn}
     return text if others.keys() == events.messages.keys() else "\n".join(t for texts in others.values() for t in texts)

@@ -13,7 +13,7 @@ from pathlib import Path
 from composeplat.compose.dotenv import Lookup
 from composeplat.compose.interpolate import interpolate
 from composeplat.compose.load.extends import Extends, local_path, real_path
-from composeplat.compose.load.sources import BelowLines, Sources
+from composeplat.compose.load.sources import Fallbacks, Sources
 from composeplat.compose.load.variables import default_env_file
 from composeplat.compose.merge import apply_tags, merge
 from composeplat.compose.nodes import RESET, Mapping, Node, Scalar
@@ -157,7 +157,7 @@ class Documents:
         if place is None:
             return self.sources.env(path, variables, self.root)
         try:
-            return self.sources.read_env(path, variables, self.root, BelowLines(earlier))
+            return self.sources.read_env(path, variables, self.root, Fallbacks(earlier))
         except files.Unreadable as error:
             hint = error.hint or (self.sources.similar_files(Path(path)) if error.missing else "")
             self._report_unreadable(place, error, hint)

@@ -24,8 +24,8 @@ _MAX_NAMES = 5
 
 
 @record
-class BelowLines:
-    """The variables that come after the lines of an env file: those of earlier files, and of the place."""
+class Fallbacks:
+    """The variables of earlier env files and of the place: a line uses them where the lines above it have none."""
 
     earlier: Lookup = lambda _: None
     place: Lookup = lambda _: None
@@ -114,16 +114,18 @@ class Sources:
         return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
     def env(
-        self, path: str, variables: Variables, root: ProjectRoot | None, below: BelowLines | None = None
+        self, path: str, variables: Variables, root: ProjectRoot | None, fallbacks: Fallbacks | None = None
     ) -> dict[str, str]:
         """Read an env file with variables of the definition; report one that can't be read."""
         try:
-            return self.read_env(path, variables, root, below or BelowLines())
+            return self.read_env(path, variables, root, fallbacks or Fallbacks())
         except files.Unreadable as error:
             self._report_unreadable(path, Path(os.path.dirname(path)), error)
             return {}
 
-    def read_env(self, path: str, variables: Variables, root: ProjectRoot | None, below: BelowLines) -> dict[str, str]:
+    def read_env(
+        self, path: str, variables: Variables, root: ProjectRoot | None, fallbacks: Fallbacks
+    ) -> dict[str, str]:
         given = self.request.env_contents.get(path)
         if given is None:
             content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
@@ -134,10 +136,10 @@ class Sources:
         above, platform = variables.split()
 
         def earlier(name: str) -> str | None:
-            found = below.earlier(name)
+            found = fallbacks.earlier(name)
             return platform.lookup(name) if found is None else found
 
-        return evaluate_lines(parsed, above.lookup, self.report, earlier, below.place) if parsed else {}
+        return evaluate_lines(parsed, above.lookup, self.report, earlier, fallbacks.place) if parsed else {}
 
     def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
         """Parse an env file; None if it is not text, which is reported."""

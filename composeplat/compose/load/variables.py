@@ -17,7 +17,7 @@ from composeplat.compose.discovery import DEFAULT_NAMES, find_compose_files
 from composeplat.compose.dotenv import Lookup
 from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.examples import hints_for_variables
-from composeplat.compose.load.sources import BelowLines, Sources
+from composeplat.compose.load.sources import Fallbacks, Sources
 from composeplat.compose.nodes import OVERRIDE, RESET, Mapping as MappingNode, Node, Scalar, kind_of
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value, hint_of_file
 from composeplat.compose.placeholders import has_placeholder, late_hint, name_of, placeholders_in, replace_placeholders
@@ -67,7 +67,7 @@ def project_variables(request: Request, first: Variables, folder: Path, sources:
         variables = shell
         for at in folders:
             if own := default_env_file(shell, at):
-                found = sources.env(own, variables, project_root(request, at), BelowLines(place=place))
+                found = sources.env(own, variables, project_root(request, at), Fallbacks(place=place))
                 variables = variables.with_defaults(sources.shown(own), found)
         return variables
 
@@ -128,7 +128,7 @@ def _layered(
     read: list[tuple[str, Mapping[str, str]]] = []
     for path in paths:
         earlier = Variables.from_files({}, read, {}).lookup
-        read.append((sources.shown(path), sources.env(path, shell, root, BelowLines(earlier, place))))
+        read.append((sources.shown(path), sources.env(path, shell, root, Fallbacks(earlier, place))))
     return Variables.from_files(request.shell, read, request.platform)
 
 
